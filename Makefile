@@ -31,7 +31,7 @@ assets: setup
 	@$(BIN)/boatyard assets install $(if $(ALL),--all)
 
 ansible: setup
-	@$(BIN)/python -m boatyard.automation.drivers.local.environment
+	@$(BIN)/python -m boatyard.automation.drivers.local.ansible_environment
 
 check: setup
 	@$(BIN)/python .ci/check.py

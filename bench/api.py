@@ -22,7 +22,7 @@ from processes import cpu_of, family
 from report import Report, bars, database, table
 from yard import Broken, Door, Yard
 
-from boatyard.model.caller import Role
+from boatyard.model.caller import CallerRole
 from boatyard.twin.layout import demo_layout
 
 CLUSTERS = "osac.public.v1.Clusters"
@@ -75,7 +75,7 @@ class Bench:
         self.yard = yard
         self.seconds: float = options.seconds
         self.rounds: int = options.rounds
-        self.token = yard.token("acme", role=Role.MEMBER)
+        self.token = yard.token("acme", role=CallerRole.MEMBER)
         self.operator = yard.token()
         self.door = Door(yard.addresses[0], self.token)
         self.ids: list[str] = []

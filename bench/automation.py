@@ -24,12 +24,12 @@ from first_line import first_line
 from report import Report, table
 from yard import Broken
 
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.drivers.local.environment import Environment
-from boatyard.automation.drivers.local.planning import INSIDE
-from boatyard.automation.drivers.local.warm import WarmStarter
-from boatyard.automation.drivers.local.workshop import Workshop
-from boatyard.automation.port import RunWanted
+from boatyard.automation.drivers.local.run_plan import INSIDE_DIRECTORY
+from boatyard.automation.drivers.local.runner import LocalRunner
+from boatyard.automation.drivers.local.warm_starter import WarmStarter
+from boatyard.automation.port import RunSpec
 from boatyard.model.outcome import Done
 
 AT_ONCE = 8
@@ -50,7 +50,7 @@ ROLES = {
 @dataclass(frozen=True)
 class Site:
     folder: Path
-    environment: Environment
+    environment: AnsibleEnvironment
 
     def content(self, digest: str) -> Path:
         return self.folder / "content" / digest
@@ -88,7 +88,7 @@ class Site:
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.folder),
                 "LC_ALL": "C.UTF-8",
-                "ANSIBLE_COLLECTIONS_PATH": str(INSIDE / "collections"),
+                "ANSIBLE_COLLECTIONS_PATH": str(INSIDE_DIRECTORY / "collections"),
             },
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -107,7 +107,7 @@ def check(process: subprocess.Popen[bytes]) -> None:
 
 class Ours:
     def __init__(self, site: Site) -> None:
-        self._shop = Workshop(site.folder / "data", site.content, environment=site.environment)
+        self._shop = LocalRunner(site.folder / "data", site.content, environment=site.environment)
         self._driver = LocalAutomation(self._shop, "bench")
         self._number = 0
         self.first_words: list[float] = []
@@ -116,13 +116,13 @@ class Ours:
         start = time.monotonic()
         starter = self._shop.starter
         assert isinstance(starter, WarmStarter)
-        assert starter.warm_up(self._shop.ground()), "the warm server does not come up"
+        assert starter.warm_up(self._shop.get_capabilities()), "the warm server does not come up"
         return time.monotonic() - start
 
     async def run(self, name: str) -> float:
         self._number += 1
         key = f"bench/{self._number}"
-        wanted = RunWanted(
+        wanted = RunSpec(
             action="post_install", template=name, digest=name, values={"title": "bench"}
         )
         start = time.monotonic()
@@ -231,7 +231,7 @@ def main() -> int:
     report = Report("automation")
     folder = Path(tempfile.mkdtemp(prefix="boatyard-bench-"))
     try:
-        environment = Environment()
+        environment = AnsibleEnvironment()
         environment.ensure(print)
         site = Site(folder, environment)
         site.write()

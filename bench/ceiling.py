@@ -10,7 +10,7 @@ from typing import Any
 from report import table
 from yard import Broken, Yard
 
-from boatyard.ledger.embedded import binaries
+from boatyard.ledger.embedded_postgres import find_binaries
 
 CLIENTS = 8
 
@@ -58,7 +58,7 @@ async def measure(yard: Yard, ids: Sequence[str], *, seconds: float) -> dict[str
 async def _pgbench(yard: Yard, script: str, seconds: float) -> dict[str, float]:
     path = yard.data / "pgbench.sql"
     path.write_text(script)
-    command = [str(binaries() / "pgbench"), "--no-vacuum", "--protocol=prepared"]
+    command = [str(find_binaries() / "pgbench"), "--no-vacuum", "--protocol=prepared"]
     command += [f"--client={CLIENTS}", "--jobs=1", f"--time={max(3, round(2 * seconds))}"]
     process = await asyncio.create_subprocess_exec(
         *command,

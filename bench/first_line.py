@@ -17,7 +17,7 @@ from boatyard.model.generated.osac import (
     ClusterTemplateReference,
     Metadata,
 )
-from boatyard.roles.content import RoleFile
+from boatyard.roles.content import RoleFileContent
 
 TEMPLATE = b"""id: first_line
 title: First line
@@ -38,9 +38,9 @@ async def first_line(rounds: int) -> tuple[float, float]:
         target = Target(address=yard.addresses[0], token=yard.token())
         async with Client(target) as client:
             files = {
-                "meta/template.yaml": RoleFile(TEMPLATE),
-                "meta/argument_specs.yml": RoleFile(SPEC),
-                "tasks/pre_install.yaml": RoleFile(TASKS),
+                "meta/template.yaml": RoleFileContent(TEMPLATE),
+                "meta/argument_specs.yml": RoleFileContent(SPEC),
+                "tasks/pre_install.yaml": RoleFileContent(TASKS),
             }
             await client.publish_role("first_line", files)
             # The first order finds the warm server cold.
@@ -69,7 +69,7 @@ async def _one(client: Client, number: int) -> tuple[float, float]:
 
 async def _task_seen(client: Client, id: str) -> datetime:
     """When the first task line came. Broken when the story ends without one."""
-    async for line in client.story(id, run="", follow=True, on_cut=_complain):
+    async for line in client.read_logs(id, run="", follow=True, on_cut=_complain):
         if not isinstance(line, int) and line.kind == "task":
             return datetime.now(UTC)
     raise Broken(f"the story of {id} ended without a task line: there is nothing to measure")

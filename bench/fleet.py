@@ -22,7 +22,7 @@ from processes import Peak, cpu, cpu_of, machine_busy, memory_of
 from report import Report, bars, database, table
 from yard import Broken, Door, Yard, in_parallel
 
-from boatyard.model.caller import Role
+from boatyard.model.caller import CallerRole
 from boatyard.model.errors import Refused
 from boatyard.twin.layout import fleet_layout
 
@@ -88,7 +88,9 @@ class Orders:
         self._made: list[tuple[int, str]] = []  # tenant and id
         self._operator = Door(yard.addresses[0], yard.token())
         self._tenants = [
-            Door(yard.addresses[n % len(yard.addresses)], yard.token(f"t{n}", role=Role.MEMBER))
+            Door(
+                yard.addresses[n % len(yard.addresses)], yard.token(f"t{n}", role=CallerRole.MEMBER)
+            )
             for n in range(TENANTS)
         ]
 

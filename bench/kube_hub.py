@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from bare import Bare
 from yard import Broken, Yard
 
-from boatyard.assets import DEFAULT, Assets
+from boatyard.assets import DEFAULT_VERSION, Assets
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
-from boatyard.proof.kube_hub import LaneHub
+from boatyard.proof.kube_hub import EnvironmentHub
 
 # Who leads and who may look is asked whatever is ordered.
 _NOT_WORK = ("leases", "selfsubject", "subjectaccess", "tokenreviews")
@@ -32,7 +32,7 @@ class KubeHub:
     async def requests(self) -> float:
         """Requests about orders and what goes with them that were answered; watches are not counted."""
         found = 0.0
-        for labels, value in _REQUESTS.findall(await self._client.text("/metrics")):
+        for labels, value in _REQUESTS.findall(await self._client.get_text("/metrics")):
             resource = re.search(r'resource="([^"]*)"', labels)
             if resource and resource[1] and 'verb="WATCH"' not in labels:
                 found += 0.0 if resource[1].startswith(_NOT_WORK) else float(value)
@@ -42,17 +42,17 @@ class KubeHub:
 @contextlib.asynccontextmanager
 async def kube_hub(yard: Yard) -> AsyncIterator[KubeHub]:
     """Makes the one hub of the yard a Kubernetes hub."""
-    programs = Assets().program(DEFAULT, "kube-apiserver").parent
+    programs = Assets().program(DEFAULT_VERSION, "kube-apiserver").parent
     async with Bare(programs, yard.data / "plane") as bare:
         await bare.start()
         kubeconfig = bare.kubeconfig.read_bytes()
-        hub = LaneHub(kubeconfig)
+        hub = EnvironmentHub(kubeconfig)
         async with yard.ledger() as ledger:
             await hub.open(ledger)
-        await hub.hang_up()
+        await hub.close_connection()
         await yard.start(
             "operator",
-            *("--kubeconfig", str(bare.kubeconfig), "--namespace", hub.place.system),
+            *("--kubeconfig", str(bare.kubeconfig), "--namespace", hub.access.system),
             *("--probes", "127.0.0.1:0"),
         )
         client = KubeClient(read_kubeconfig(kubeconfig), timeout=60)

@@ -26,7 +26,7 @@ from report import Report, bars, table
 from yard import Door
 
 from boatyard.assets import Assets
-from boatyard.client.config import read_current
+from boatyard.client.config import read_local_server
 from boatyard.model.generated.osac import ClusterRest, ClusterState, HubState
 from boatyard.platforms.drivers.local.driver import KeeperClient
 
@@ -163,7 +163,7 @@ class Yard:
 
 
 def _door(environ: Mapping[str, str]) -> Door:
-    current = read_current(environ)
+    current = read_local_server(environ)
     assert current is not None
     return Door(current.grpc, Path(current.token_file).read_text().strip())
 

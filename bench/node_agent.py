@@ -12,7 +12,7 @@ from pathlib import Path
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.platforms.drivers.local.nodes.agent import NodeAgent
-from boatyard.platforms.drivers.local.nodes.machines import TwinMachines
+from boatyard.platforms.drivers.local.nodes.machines import TwinMachineSource
 from boatyard.platforms.drivers.local.nodes.spec import NodeSpec
 from boatyard.twin.client import TwinClient
 
@@ -33,12 +33,12 @@ def specs(hosts: list[str], version: str) -> dict[str, NodeSpec]:
 
 async def run(kubeconfig: str, socket: Path, hub: str, hosts: list[str], version: str) -> None:
     agent = NodeAgent(
-        KubeClient(read_kubeconfig(kubeconfig)), TwinMachines(TwinClient(socket), hub)
+        KubeClient(read_kubeconfig(kubeconfig)), TwinMachineSource(TwinClient(socket), hub)
     )
     async with asyncio.TaskGroup() as group:
         agent.set_nodes(specs(hosts, version))
         group.create_task(agent.run())
-        while not all(state.ready for state in agent.seen().values()):
+        while not all(state.ready for state in agent.node_states().values()):
             await agent.wait_changed()
         print("ready", flush=True)
 

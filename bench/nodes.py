@@ -157,7 +157,7 @@ class Ground:
 
     async def beats(self) -> float:
         """How many leases have been written, as the API server counts."""
-        lines = (await self.client.text("/metrics")).splitlines()
+        lines = (await self.client.get_text("/metrics")).splitlines()
         written = [line for line in lines if line.startswith("apiserver_request_total{")]
         return sum(
             float(line.rpartition(" ")[2])

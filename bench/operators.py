@@ -30,7 +30,7 @@ from bare import Bare
 from processes import cpu, machine_busy, memory
 from report import Report, bars, table
 
-from boatyard.assets import DEFAULT, Assets
+from boatyard.assets import DEFAULT_VERSION, Assets
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.informer import Informer
@@ -40,12 +40,12 @@ from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
 from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from boatyard.orderbook.kube.mapping import to_kube
-from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
 from boatyard.orderbook.kube.objects import HubObjects
-from boatyard.wiring.hub_manifests import shipped_crds
+from boatyard.wiring.hub_manifests import read_shipped_crds
 
 FOLDER = Path(__file__).parent / "peers"
-PLACE = Place(hub="bench", one_namespace="orders")
+PLACE = HubOrderSettings(hub="bench", shared_namespace="orders")
 SYSTEM = "boatyard-system"
 AT_ONCE = 20
 PATIENCE = 300.0
@@ -79,7 +79,7 @@ class Eye:
         self.items: dict[str, dict[str, Any]] = {}
         self.told: dict[tuple[str, int], float] = {}
         self._informer = Informer(
-            client, CLUSTER_ORDERS, PLACE.one_namespace, on_change=self._hear, shape=_small
+            client, CLUSTER_ORDERS, PLACE.shared_namespace, on_change=self._hear, shape=_small
         )
 
     @contextlib.asynccontextmanager
@@ -111,17 +111,17 @@ def _small(item: dict[str, Any]) -> dict[str, Any]:
 
 async def prepare(client: KubeClient, count: int) -> None:
     """The CRDs, a registered hub, and orders that nobody has seen."""
-    for crd in shipped_crds():
+    for crd in read_shipped_crds():
         await client.apply(CRDS, crd["metadata"]["name"], crd)
-    for name in (SYSTEM, PLACE.one_namespace):
+    for name in (SYSTEM, PLACE.shared_namespace):
         await client.apply(NAMESPACES, name, {})
-    told = {"id": PLACE.hub, "drivers": {}, "settings": {"kube.namespace": PLACE.one_namespace}}
+    told = {"id": PLACE.hub, "drivers": {}, "settings": {"kube.namespace": PLACE.shared_namespace}}
     body = {"data": {hub_names.HUB_CONFIG_KEY: json.dumps(told)}}
     await client.apply(CONFIG_MAPS, hub_names.HUB_CONFIG, body, SYSTEM)
     async with asyncio.timeout(30):
         while True:
             try:
-                await client.list(CLUSTER_ORDERS, PLACE.one_namespace)
+                await client.list(CLUSTER_ORDERS, PLACE.shared_namespace)
                 break
             except BoatyardError:
                 await asyncio.sleep(0.1)
@@ -146,7 +146,11 @@ def wish(number: int) -> dict[str, Any]:
         generation=1,
     )
     return to_kube.to_spec(
-        f"cluster-{number:05}", spec, tenant="acme", place=PLACE, ordered_at=datetime.now(UTC)
+        f"cluster-{number:05}",
+        spec,
+        tenant="acme",
+        order_settings=PLACE,
+        ordered_at=datetime.now(UTC),
     )
 
 
@@ -212,7 +216,7 @@ async def start(name: str, kubeconfig: Path) -> asyncio.subprocess.Process:
     if name == "ours":
         words = [str(FOLDER / "copying.py"), str(kubeconfig), SYSTEM]
     else:
-        words = ["-m", "kopf", "run", "--quiet", "-n", PLACE.one_namespace]
+        words = ["-m", "kopf", "run", "--quiet", "-n", PLACE.shared_namespace]
         words.append(str(FOLDER / "with_kopf.py"))
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -260,7 +264,7 @@ _REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.M)
 
 async def count_writes(client: KubeClient) -> float:
     """Writes of orders that the API server has answered."""
-    text = await client.text("/metrics")
+    text = await client.get_text("/metrics")
     found = 0.0
     for labels, value in _REQUESTS.findall(text):
         if 'resource="clusterorders"' in labels and re.search(r'verb="(PATCH|APPLY|PUT)"', labels):
@@ -302,7 +306,7 @@ def show(report: Report, results: dict[str, list[Found]]) -> dict[str, Found]:
 
 
 async def run(options: argparse.Namespace, report: Report) -> None:
-    programs = Assets().program(DEFAULT, "kube-apiserver").parent
+    programs = Assets().program(DEFAULT_VERSION, "kube-apiserver").parent
     results: dict[str, list[Found]] = {name: [] for name in OPERATORS}
     generations = itertools.count(1, 2)
     with tempfile.TemporaryDirectory(prefix="boatyard-bench-") as folder:

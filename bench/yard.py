@@ -17,12 +17,12 @@ import asyncpg
 import grpc
 from processes import family
 
-from boatyard.api.callers import Issuer
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.api.authentication import TokenIssuer
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
 from boatyard.ledger.seal import Seal
-from boatyard.model.caller import SHARED, Role
+from boatyard.model.caller import SHARED, CallerRole
 from boatyard.model.wire import message, services
 from boatyard.twin.client import TwinClient
 from boatyard.twin.layout import Layout, demo_layout, write_layout
@@ -94,7 +94,7 @@ class Yard:
 
     async def _fill(self) -> None:
         async with self.ledger() as ledger:
-            await seed_catalogue.fill(ledger, self._layout, now=ledger.clock.now())
+            await seed_catalogue.fill_catalogue(ledger, self._layout, now=ledger.clock.now())
 
     @asynccontextmanager
     async def ledger(self) -> AsyncIterator[Ledger]:
@@ -168,8 +168,10 @@ class Yard:
 
     # --- ways in -----------------------------------------------------------------------------
 
-    def token(self, tenant: str = "", user: str = "bench", role: Role = Role.OPERATOR) -> str:
-        issuer = Issuer.load_or_create(self.data / ISSUER_KEY)
+    def token(
+        self, tenant: str = "", user: str = "bench", role: CallerRole = CallerRole.OPERATOR
+    ) -> str:
+        issuer = TokenIssuer.load_or_create(self.data / ISSUER_KEY)
         return issuer.create_token(
             tenant=tenant or SHARED,
             user=user,

@@ -13,7 +13,7 @@ hypothesis.settings.register_profile("boatyard", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("boatyard")
 
 # A real PostgreSQL: `database_url`, `ledger`; an API that answers as told: `told_server`, `ordering`.
-pytest_plugins = ["tests.support.postgres", "tests.support.told_server"]
+pytest_plugins = ["tests.support.postgres", "tests.support.scripted_server"]
 
 # Whoever starts the tests in the background may have Ctrl-C ignored, which every process would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -13,53 +13,59 @@ import msgspec
 from boatyard.kube.config import read_kubeconfig
 from boatyard.ledger.changes import Replace
 from boatyard.model.generated.boatyard import OrderPhase
-from boatyard.operator.run import Bench
-from boatyard.orderbook.kube.book import KubeOrderBook, Secrets
+from boatyard.operator.run import HubContext
+from boatyard.orderbook.kube.book import KubeOrderBook, SecretScope
 from boatyard.orderbook.kube.connection import HubConnection
-from boatyard.resources.reconciling import Result, Turn
-from boatyard.wiring.driver_maker import Site, connect_twin
-from boatyard.wiring.operator_process import Office
-from boatyard.wiring.service_process import collect_seldom
+from boatyard.resources.reconciler import ReconcilePass, ReconcileResult
+from boatyard.wiring.driver_factory import LocalServers, connect_twin
+from boatyard.wiring.operator_process import OperatorProcess
+from boatyard.wiring.service_process import reduce_garbage_collection
 from boatyard.wiring.settings import Settings
 
 
 class Copying:
     """Tells in the status which generation of the wish was seen: one write for each change."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: HubContext) -> None:
         self._queue = bench.queue
         self._hub = HubConnection(
-            bench.client, bench.view.place, system_namespace=bench.system_namespace, at_once=64
+            bench.client,
+            bench.view.order_settings,
+            system_namespace=bench.system_namespace,
+            at_once=64,
         )
 
-    async def reconcile(self, turn: Turn) -> Result:
+    async def reconcile(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
         book = KubeOrderBook(
-            self._hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=self._queue
+            self._hub,
+            check=reconcile_pass.check_lease,
+            secrets=SecretScope.NEEDED,
+            view=self._queue,
         )
-        order = await book.get(turn.id)
+        order = await book.get(reconcile_pass.id)
         if order is None or order.status.observed_generation == order.spec.generation:
-            return Result()
+            return ReconcileResult()
         status = msgspec.structs.replace(
             order.status,
             phase=OrderPhase.READY,
             observed_generation=order.spec.generation,
         )
-        return Result(changes=[Replace(msgspec.structs.replace(order, status=status))])
+        return ReconcileResult(changes=[Replace(msgspec.structs.replace(order, status=status))])
 
-    async def poisoned(self, turn: Turn) -> Result:
-        return Result()
+    async def quarantine(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        return ReconcileResult()
 
 
 async def main(kubeconfig: bytes, namespace: str) -> None:
     settings = Settings(system_namespace=namespace, probes="127.0.0.1:0")
-    site = Site(twin_socket="", connect_twin=connect_twin)
-    collect_seldom()  # as `boatyard operator` does
+    site = LocalServers(twin_socket="", connect_twin=connect_twin)
+    reduce_garbage_collection()  # as `boatyard operator` does
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     config = read_kubeconfig(kubeconfig)
-    async with Office(config, site, settings) as office:
-        furnish = office.operator.furnish
-        office.operator.furnish = lambda bench: replace(
+    async with OperatorProcess(config, site, settings) as office:
+        furnish = office.operator.build_runtime
+        office.operator.build_runtime = lambda bench: replace(
             furnish(bench), reconcilers={"Order": Copying(bench)}
         )
         await office.operator.run(stop)

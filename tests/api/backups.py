@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from boatyard.ledger.changes import Replace
 from boatyard.model.generated.boatyard import Backup, BackupState
 from boatyard.model.generated.osac import Cluster, ClusterState
-from tests.api.doors import OURS, PRIVATE, PUBLIC, Yard
+from tests.api.doors import OURS, PRIVATE, PUBLIC, ApiEnvironment
 from tests.api.roles import BY_KIND
 
 BACKUPS = f"{OURS}.Backups"
@@ -19,52 +19,66 @@ _numbers = itertools.count(1)
 
 
 async def finished_cluster(
-    yard: Yard, tenant: str = "acme", *, hub: str = HUB, version: str = "4.17.1", **spec: Any
+    environment: ApiEnvironment,
+    tenant: str = "acme",
+    *,
+    hub: str = HUB,
+    version: str = "4.17.1",
+    **spec: Any,
 ) -> Any:
     """A cluster that the worker says is READY, as tenants see it."""
     made = BY_KIND["Cluster"].fresh()
     made["metadata"]["tenant"] = tenant
     made["spec"] |= spec
-    answer = await yard.grpc.call(
-        f"{PRIVATE}.Clusters", "Create", {"object": made}, token=yard.token("operator")
+    answer = await environment.grpc.call(
+        f"{PRIVATE}.Clusters", "Create", {"object": made}, token=environment.token("operator")
     )
     await progress(
-        yard,
+        environment,
         answer["id"],
         state=ClusterState.READY,
         hub=hub,
         api_url="https://api.example:6443",
         version=version,
     )
-    return await yard.grpc.call(
-        f"{PUBLIC}.Clusters", "Get", {"id": answer["id"]}, token=yard.token("operator")
+    return await environment.grpc.call(
+        f"{PUBLIC}.Clusters", "Get", {"id": answer["id"]}, token=environment.token("operator")
     )
 
 
-async def progress(yard: Yard, id: str, **status: Any) -> None:
+async def progress(environment: ApiEnvironment, id: str, **status: Any) -> None:
     """What the worker writes when the order has got somewhere."""
-    cluster = await yard.ledger.documents.get(Cluster, id)
+    cluster = await environment.ledger.documents.get(Cluster, id)
     assert cluster is not None
     seen = replace(cluster.status, observed_generation=cluster.metadata.generation, **status)
     changed = replace(cluster, status=seen)
-    await yard.ledger.commit([Replace(changed)], now=yard.ledger.clock.now())
+    await environment.ledger.commit([Replace(changed)], now=environment.ledger.clock.now())
 
 
 async def finished_backup(
-    yard: Yard, tenant: str = "acme", *, cluster: str = "", version: str = "4.17.1", **how: Any
+    environment: ApiEnvironment,
+    tenant: str = "acme",
+    *,
+    cluster: str = "",
+    version: str = "4.17.1",
+    **how: Any,
 ) -> Any:
     """A backup that is READY, as operators see it."""
-    cluster = cluster or (await finished_cluster(yard, tenant))["id"]
+    cluster = cluster or (await finished_cluster(environment, tenant))["id"]
     body = {"metadata": {"name": f"copy-{next(_numbers)}"}, "spec": {"cluster": cluster, **how}}
-    made = await yard.grpc.call(BACKUPS, "Create", {"object": body}, token=yard.token("operator"))
-    await taken(yard, made["id"], version=version)
-    return await yard.grpc.call(BACKUPS, "Get", {"id": made["id"]}, token=yard.token("operator"))
+    made = await environment.grpc.call(
+        BACKUPS, "Create", {"object": body}, token=environment.token("operator")
+    )
+    await taken(environment, made["id"], version=version)
+    return await environment.grpc.call(
+        BACKUPS, "Get", {"id": made["id"]}, token=environment.token("operator")
+    )
 
 
-async def taken(yard: Yard, id: str, version: str = "4.17.1") -> None:
+async def taken(environment: ApiEnvironment, id: str, version: str = "4.17.1") -> None:
     """What the worker writes when the platform has the copy."""
-    now = yard.ledger.clock.now()
-    backup = await yard.ledger.documents.get(Backup, id)
+    now = environment.ledger.clock.now()
+    backup = await environment.ledger.documents.get(Backup, id)
     assert backup is not None
     status = replace(
         backup.status,
@@ -76,4 +90,4 @@ async def taken(yard: Yard, id: str, version: str = "4.17.1") -> None:
         place="/var/copies/1.db",
         message="",
     )
-    await yard.ledger.commit([Replace(replace(backup, status=status))], now=now)
+    await environment.ledger.commit([Replace(replace(backup, status=status))], now=now)

@@ -14,11 +14,11 @@ import httpx
 from google.protobuf import json_format
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.api.server import ApiServer
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
-from boatyard.model.caller import Role
+from boatyard.model.caller import CallerRole
 from boatyard.model.generated.rest import ROUTES
 
 PUBLIC, PRIVATE, OURS = "osac.public.v1", "osac.private.v1", "boatyard.v1"
@@ -164,11 +164,11 @@ def failed(error: grpc.aio.AioRpcError) -> Failed:
 
 
 @dataclass
-class Yard:
+class ApiEnvironment:
     """A running server, its tokens, and ways to call it."""
 
     server: ApiServer
-    issuer: Issuer
+    issuer: TokenIssuer
     ledger: Ledger
     grpc: Grpc
     rest: Rest
@@ -182,7 +182,7 @@ class Yard:
             self._tokens[key] = self.issuer.create_token(
                 tenant="" if role == "operator" else tenant,
                 user=f"{role}-of-{tenant}",
-                role=Role(role),
+                role=CallerRole(role),
                 ttl=timedelta(hours=1),
                 now=self.ledger.clock.now(),
             )
@@ -193,7 +193,9 @@ class Yard:
 
 
 @contextlib.asynccontextmanager
-async def running(ledger: Ledger, issuer: Issuer, **options: Any) -> AsyncIterator[Yard]:
+async def running(
+    ledger: Ledger, issuer: TokenIssuer, **options: Any
+) -> AsyncIterator[ApiEnvironment]:
     """A server on free ports with its ledger's tasks, stopped at the end."""
     server = ApiServer(ledger, issuer, **options)
     tasks = asyncio.create_task(ledger.run())
@@ -206,7 +208,7 @@ async def running(ledger: Ledger, issuer: Issuer, **options: Any) -> AsyncIterat
             ) as channel,
             httpx.AsyncClient(base_url=base, timeout=20, trust_env=False) as client,
         ):
-            yield Yard(
+            yield ApiEnvironment(
                 server=server,
                 issuer=issuer,
                 ledger=ledger,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
 from tests.api.samples import SAMPLES
 
 CLUSTERS = f"{PUBLIC}.Clusters"
@@ -16,9 +16,11 @@ BY_KIND = {sample.kind: sample for sample in SAMPLES}
 class As:
     """One role at one door."""
 
-    def __init__(self, yard: Yard, door: Door, role: str, tenant: str = "acme") -> None:
+    def __init__(
+        self, environment: ApiEnvironment, door: Door, role: str, tenant: str = "acme"
+    ) -> None:
         self._door = door
-        self._token = yard.token(role, tenant)
+        self._token = environment.token(role, tenant)
 
     async def __call__(self, service: str, rpc: str, **body: Any) -> Any:
         return await self._door.call(service, rpc, body, token=self._token)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.api.doors import PRIVATE, PUBLIC, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment
 from tests.support.kubeconfigs import inline, kubeconfig
 
 _numbers = itertools.count(1)
@@ -17,12 +17,12 @@ INT32 = "type.googleapis.com/google.protobuf.Int32Value"
 HUB_KUBECONFIG = inline(kubeconfig())
 
 
-async def stock(yard: Yard) -> None:
+async def stock(environment: ApiEnvironment) -> None:
     """Two tenants, host types, versions and templates, all made through the API."""
-    token = yard.token("operator")
+    token = environment.token("operator")
 
     async def create(service: str, body: Mapping[str, Any]) -> None:
-        await yard.grpc.call(f"{PRIVATE}.{service}", "Create", {"object": body}, token=token)
+        await environment.grpc.call(f"{PRIVATE}.{service}", "Create", {"object": body}, token=token)
 
     for tenant in ("acme", "globex"):
         await create("Tenants", {"metadata": {"name": tenant}})

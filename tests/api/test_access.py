@@ -20,7 +20,7 @@ from boatyard.ledger.changes import Insert
 from boatyard.model.generated.boatyard import Credentials, Order, OrderStatus
 from boatyard.model.generated.osac import Metadata
 from boatyard.pki.authority import Authority
-from tests.api.doors import OURS, Door, Failed, Yard
+from tests.api.doors import OURS, ApiEnvironment, Door, Failed
 from tests.api.roles import CLUSTERS, As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,31 +43,31 @@ def config_for(port: int) -> str:
     )
 
 
-async def ordered(yard: Yard, who: As, **credentials: Any) -> str:
+async def ordered(environment: ApiEnvironment, who: As, **credentials: Any) -> str:
     """A cluster whose order has come this far."""
     made = await who.cluster()
-    now = yard.ledger.clock.now()
+    now = environment.ledger.clock.now()
     order = Order(
         id=made["id"],
         metadata=Metadata(name=f"order-{made['id']}", tenant="acme", creation_timestamp=now),
         status=OrderStatus(credentials=Credentials(**credentials)),
     )
-    await yard.ledger.commit([Insert(order)], now=now)
+    await environment.ledger.commit([Insert(order)], now=now)
     return str(made["id"])
 
 
-async def events(yard: Yard, who: As, id: str) -> list[str]:
+async def events(environment: ApiEnvironment, who: As, id: str) -> list[str]:
     """The words of the history that are about access."""
-    await yard.ledger.events.publish()
+    await environment.ledger.events.publish()
     history = await who(f"{OURS}.Orders", "History", cluster=id)
     return [item["message"] for item in history["items"] if item["reason"].startswith("Access")]
 
 
 async def test_a_password_that_never_comes_is_told_apart_from_one_that_is_not_there_yet(
-    yard: Yard, member: As
+    environment: ApiEnvironment, member: As
 ) -> None:
-    never = await ordered(yard, member, kubeconfig="kube: config")
-    soon = await ordered(yard, member)
+    never = await ordered(environment, member, kubeconfig="kube: config")
+    soon = await ordered(environment, member)
     failed = await member.refused(CLUSTERS, "GetPasswordViaHttp", id=never)
     assert (failed.code, failed.message) == (
         "NOT_FOUND",
@@ -77,37 +77,41 @@ async def test_a_password_that_never_comes_is_told_apart_from_one_that_is_not_th
     assert failed.code == "NOT_FOUND"
     assert "yet" in failed.message
     assert await member(CLUSTERS, "GetKubeconfigViaHttp", id=never) == "kube: config"
-    at_once = As(yard, yard.grpc, "member")
+    at_once = As(environment, environment.grpc, "member")
     assert (await at_once.refused(CLUSTERS, "GetPassword", id=never)).code == "NOT_FOUND"
 
 
-async def test_a_kubeconfig_is_there_before_the_cluster_is_ready(yard: Yard, member: As) -> None:
-    id = await ordered(yard, member, kubeconfig="kube: config", password="secret")
+async def test_a_kubeconfig_is_there_before_the_cluster_is_ready(
+    environment: ApiEnvironment, member: As
+) -> None:
+    id = await ordered(environment, member, kubeconfig="kube: config", password="secret")
     state = (await member(CLUSTERS, "Get", id=id))["status"]["state"]
     assert state == "CLUSTER_STATE_PROGRESSING"
     assert await member(CLUSTERS, "GetKubeconfigViaHttp", id=id) == "kube: config"
 
 
-async def test_a_simulated_cluster_issues_none(yard: Yard, member: As) -> None:
-    id = await ordered(yard, member, kubeconfig="kube: config", simulated=True)
+async def test_a_simulated_cluster_issues_none(environment: ApiEnvironment, member: As) -> None:
+    id = await ordered(environment, member, kubeconfig="kube: config", simulated=True)
     failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
     assert failed.code == "FAILED_PRECONDITION"
     assert "a simulated cluster issues none" in failed.message
 
 
-async def test_before_there_is_an_api_none_is_issued(yard: Yard, member: As) -> None:
+async def test_before_there_is_an_api_none_is_issued(
+    environment: ApiEnvironment, member: As
+) -> None:
     made = await member.cluster()
-    for id in (made["id"], await ordered(yard, member)):
+    for id in (made["id"], await ordered(environment, member)):
         failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
         assert failed.code == "FAILED_PRECONDITION"
         assert "no credentials yet" in failed.message
 
 
-async def test_a_cluster_that_goes_issues_none(yard: Yard, member: As) -> None:
-    id = await ordered(yard, member, kubeconfig=config_for(1))
+async def test_a_cluster_that_goes_issues_none(environment: ApiEnvironment, member: As) -> None:
+    id = await ordered(environment, member, kubeconfig=config_for(1))
     await member(CLUSTERS, "Delete", id=id)
     failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
-    assert (failed.code, await events(yard, member, id)) == ("FAILED_PRECONDITION", [])
+    assert (failed.code, await events(environment, member, id)) == ("FAILED_PRECONDITION", [])
 
 
 @pytest.mark.parametrize("body, paths", [
@@ -127,9 +131,9 @@ async def test_a_cluster_that_goes_issues_none(yard: Yard, member: As) -> None:
     pytest.param({"user": "/", "ttl_seconds": 1}, {"user", "ttl_seconds"}, id="both at once"),
 ])  # fmt: skip
 async def test_what_is_wrong_is_told_by_field(
-    yard: Yard, member: As, body: dict[str, Any], paths: set[str]
+    environment: ApiEnvironment, member: As, body: dict[str, Any], paths: set[str]
 ) -> None:
-    id = await ordered(yard, member, kubeconfig=config_for(1))
+    id = await ordered(environment, member, kubeconfig=config_for(1))
     failed = await member.refused(ACCESS, "Issue", cluster=id, **body)
     assert (failed.code, set(failed.violations)) == ("INVALID_ARGUMENT", paths)
     if "ttl_seconds" in paths:
@@ -137,10 +141,10 @@ async def test_what_is_wrong_is_told_by_field(
         assert "86400" in failed.violations["ttl_seconds"]
 
 
-async def test_viewers_are_issued_their_own_only(yard: Yard, door: Door) -> None:
+async def test_viewers_are_issued_their_own_only(environment: ApiEnvironment, door: Door) -> None:
     """In the cluster another's name may have more rights than a viewer."""
-    id = await ordered(yard, As(yard, door, "member"), kubeconfig=config_for(1))
-    viewer = As(yard, door, "viewer")
+    id = await ordered(environment, As(environment, door, "member"), kubeconfig=config_for(1))
+    viewer = As(environment, door, "viewer")
     failed = await viewer.refused(ACCESS, "Issue", cluster=id, user="bob")
     assert set(failed.violations) == {"user"}
     for own in ({}, {"user": "viewer-of-acme"}):
@@ -148,12 +152,14 @@ async def test_viewers_are_issued_their_own_only(yard: Yard, door: Door) -> None
         assert failed.code == "UNAVAILABLE", "asked of the cluster, where nothing answers"
 
 
-async def test_a_dry_run_is_refused_rather_than_done(yard: Yard, door: Door) -> None:
-    member = As(yard, door, "member")
-    id = await ordered(yard, member, kubeconfig=config_for(1))
+async def test_a_dry_run_is_refused_rather_than_done(
+    environment: ApiEnvironment, door: Door
+) -> None:
+    member = As(environment, door, "member")
+    id = await ordered(environment, member, kubeconfig=config_for(1))
     with pytest.raises(Failed) as failed:
         await door.call(
-            ACCESS, "Issue", {"cluster": id}, token=yard.token("member"), x_dry_run="true"
+            ACCESS, "Issue", {"cluster": id}, token=environment.token("member"), x_dry_run="true"
         )
     assert failed.value.code == "INVALID_ARGUMENT"
 
@@ -166,24 +172,24 @@ def frozen() -> Iterator[int]:
 
 
 async def test_a_cluster_that_does_not_answer_is_told_in_time_and_leaves_no_event(
-    yard: Yard, member: As, frozen: int, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, member: As, frozen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "ISSUE_SECONDS", 0.3)
     for port in (frozen, 1):
-        id = await ordered(yard, member, kubeconfig=config_for(port))
+        id = await ordered(environment, member, kubeconfig=config_for(port))
         async with asyncio.timeout(10):
             failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
         assert failed.code == "UNAVAILABLE"
         assert "does not answer" in failed.message
         assert "database" not in failed.message
         assert "admin-secret" not in failed.message
-        assert await events(yard, member, id) == []
+        assert await events(environment, member, id) == []
 
 
 async def test_a_server_that_is_not_the_clusters_own_is_not_spoken_to(
-    yard: Yard, member: As, impostor: int
+    environment: ApiEnvironment, member: As, impostor: int
 ) -> None:
-    id = await ordered(yard, member, kubeconfig=config_for(impostor))
+    id = await ordered(environment, member, kubeconfig=config_for(impostor))
     failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
     assert failed.code == "UNAVAILABLE"
     assert "is not what is known as such" in failed.message

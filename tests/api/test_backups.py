@@ -9,7 +9,7 @@ from boatyard.ledger.changes import Replace
 from boatyard.model.generated.boatyard import Backup
 from boatyard.model.generated.osac import ClusterRest, ClusterState
 from tests.api.backups import BACKUPS, finished_backup, finished_cluster, progress, taken
-from tests.api.doors import PRIVATE, Door, Yard
+from tests.api.doors import PRIVATE, ApiEnvironment, Door
 from tests.api.roles import BY_KIND, CLUSTERS, As
 from tests.api.watching import take, watching
 
@@ -20,15 +20,17 @@ def a_backup(cluster: str, name: str = "copy", **spec: str) -> dict[str, object]
     return {"metadata": {"name": name}, "spec": {"cluster": cluster, **spec}}
 
 
-async def test_a_backup_from_request_to_end(yard: Yard, member: As, door: Door) -> None:
-    cluster = await finished_cluster(yard)
+async def test_a_backup_from_request_to_end(
+    environment: ApiEnvironment, member: As, door: Door
+) -> None:
+    cluster = await finished_cluster(environment)
     name = f"nightly-{door.name}"
     made = await member(BACKUPS, "Create", object=a_backup(cluster["metadata"]["name"], name))
     assert made["spec"] == {"cluster": cluster["id"]}, "a name is made an id"
     assert made["status"]["state"] == "BACKUP_STATE_PENDING"
     assert made["metadata"]["tenant"] == "acme"
 
-    await taken(yard, made["id"])
+    await taken(environment, made["id"])
     shown = await member(BACKUPS, "Get", id=made["id"])
     assert shown["status"]["state"] == "BACKUP_STATE_READY"
     assert (shown["status"]["bytes"], shown["status"]["version"]) == ("4096", "4.17.1")
@@ -41,8 +43,10 @@ async def test_a_backup_from_request_to_end(yard: Yard, member: As, door: Door) 
     assert leaving["metadata"]["deletion_timestamp"], "it goes when the copy is gone"
 
 
-async def test_where_it_is_is_the_providers(yard: Yard, member: As, operator: As) -> None:
-    made = await finished_backup(yard, folder="/srv/copies")
+async def test_where_it_is_is_the_providers(
+    environment: ApiEnvironment, member: As, operator: As
+) -> None:
+    made = await finished_backup(environment, folder="/srv/copies")
     shown = await operator(BACKUPS, "Get", id=made["id"])
     assert shown["status"]["hub"] == "hub-1"
     assert shown["status"]["place"]
@@ -74,8 +78,10 @@ async def test_what_is_not_shown_cannot_be_asked_about(
     await operator(BACKUPS, "List", **asked)
 
 
-async def test_a_folder_is_for_operators(yard: Yard, member: As, operator: As, door: Door) -> None:
-    id = (await finished_cluster(yard))["id"]
+async def test_a_folder_is_for_operators(
+    environment: ApiEnvironment, member: As, operator: As, door: Door
+) -> None:
+    id = (await finished_cluster(environment))["id"]
     failed = await member.refused(BACKUPS, "Create", object=a_backup(id, folder="/srv"))
     assert set(failed.violations) == {"spec.folder"}
     for folder in ("srv", "/srv/../etc", "/srv\n"):
@@ -87,9 +93,9 @@ async def test_a_folder_is_for_operators(yard: Yard, member: As, operator: As, d
     assert made["metadata"]["tenant"] == "acme", "it is whose the cluster is"
 
 
-async def test_a_strangers_cluster_is_not_found(yard: Yard, door: Door) -> None:
-    cluster = await finished_cluster(yard)
-    stranger = As(yard, door, "admin", "globex")
+async def test_a_strangers_cluster_is_not_found(environment: ApiEnvironment, door: Door) -> None:
+    cluster = await finished_cluster(environment)
+    stranger = As(environment, door, "admin", "globex")
     answers = []
     for key in (cluster["id"], cluster["metadata"]["name"], "nobody"):
         failed = await stranger.refused(BACKUPS, "Create", object=a_backup(key))
@@ -100,9 +106,9 @@ async def test_a_strangers_cluster_is_not_found(yard: Yard, door: Door) -> None:
 
 
 async def test_a_shared_cluster_is_not_shared_to_copy(
-    yard: Yard, member: As, operator: As, door: Door
+    environment: ApiEnvironment, member: As, operator: As, door: Door
 ) -> None:
-    cluster = await finished_cluster(yard, "shared")
+    cluster = await finished_cluster(environment, "shared")
     failed = await member.refused(BACKUPS, "Create", object=a_backup(cluster["id"]))
     assert "not found" in failed.violations["spec.cluster"]
     made = await operator(BACKUPS, "Create", object=a_backup(cluster["id"], f"all-{door.name}"))
@@ -117,40 +123,42 @@ async def test_a_shared_cluster_is_not_shared_to_copy(
     ],
 )
 async def test_of_a_cluster_that_does_not_answer_there_is_none(
-    yard: Yard, member: As, status: dict[str, object], words: str
+    environment: ApiEnvironment, member: As, status: dict[str, object], words: str
 ) -> None:
-    cluster = await finished_cluster(yard)
-    await progress(yard, cluster["id"], **status)
+    cluster = await finished_cluster(environment)
+    await progress(environment, cluster["id"], **status)
     failed = await member.refused(BACKUPS, "Create", object=a_backup(cluster["id"]))
     assert (failed.code, words in failed.message) == ("FAILED_PRECONDITION", True)
 
 
-async def test_of_a_cluster_that_goes_there_is_none(yard: Yard, member: As) -> None:
-    cluster = await finished_cluster(yard)
+async def test_of_a_cluster_that_goes_there_is_none(
+    environment: ApiEnvironment, member: As
+) -> None:
+    cluster = await finished_cluster(environment)
     await member(CLUSTERS, "Delete", id=cluster["id"])
     failed = await member.refused(BACKUPS, "Create", object=a_backup(cluster["id"]))
     assert failed.code == "FAILED_PRECONDITION"
 
 
 async def test_what_the_service_writes_is_not_taken_from_callers(
-    yard: Yard, operator: As, member: As, door: Door
+    environment: ApiEnvironment, operator: As, member: As, door: Door
 ) -> None:
-    cluster = await finished_cluster(yard)
+    cluster = await finished_cluster(environment)
     for who in (operator, member):
         body = a_backup(cluster["id"], f"forged-{door.name}-{who is member}".lower())
         body["status"] = {"state": "BACKUP_STATE_READY", "place": "/etc/shadow", "hub": "other"}
         made = await who(BACKUPS, "Create", object=body)
-        stored = await yard.ledger.documents.get(Backup, made["id"])
+        stored = await environment.ledger.documents.get(Backup, made["id"])
         assert stored is not None
         assert (stored.status.state.name, stored.status.place) == ("PENDING", "")
         assert stored.status.hub == "hub-1"
 
 
-async def test_a_backup_outlives_its_cluster(yard: Yard, member: As) -> None:
-    made = await finished_backup(yard)
+async def test_a_backup_outlives_its_cluster(environment: ApiEnvironment, member: As) -> None:
+    made = await finished_backup(environment)
     cluster = made["spec"]["cluster"]
     await member(CLUSTERS, "Delete", id=cluster)
-    await As(yard, yard.grpc, "operator")(
+    await As(environment, environment.grpc, "operator")(
         f"{PRIVATE}.Clusters",
         "Update",
         object={"id": cluster, "metadata": {"finalizers": []}},
@@ -161,13 +169,15 @@ async def test_a_backup_outlives_its_cluster(yard: Yard, member: As) -> None:
     assert shown["status"]["cluster_name"]
 
 
-async def test_a_hub_that_keeps_backups_stays_and_says_which(yard: Yard, operator: As) -> None:
+async def test_a_hub_that_keeps_backups_stays_and_says_which(
+    environment: ApiEnvironment, operator: As
+) -> None:
     hub = await operator(f"{PRIVATE}.Hubs", "Create", object=BY_KIND["Hub"].fresh())
-    made = await finished_backup(yard)
-    backup = await yard.ledger.documents.get(Backup, made["id"])
+    made = await finished_backup(environment)
+    backup = await environment.ledger.documents.get(Backup, made["id"])
     assert backup is not None
     moved = replace(backup, status=replace(backup.status, hub=hub["id"]))
-    await yard.ledger.commit([Replace(moved)], now=yard.ledger.clock.now())
+    await environment.ledger.commit([Replace(moved)], now=environment.ledger.clock.now())
 
     failed = await operator.refused(f"{PRIVATE}.Hubs", "Delete", id=hub["id"])
 
@@ -175,19 +185,21 @@ async def test_a_hub_that_keeps_backups_stays_and_says_which(yard: Yard, operato
     assert made["id"] in failed.message
 
 
-async def test_the_same_name_again_is_taken(yard: Yard, member: As, door: Door) -> None:
-    cluster = await finished_cluster(yard)
+async def test_the_same_name_again_is_taken(
+    environment: ApiEnvironment, member: As, door: Door
+) -> None:
+    cluster = await finished_cluster(environment)
     body = a_backup(cluster["id"], f"once-{door.name}")
     await member(BACKUPS, "Create", object=body)
     assert (await member.refused(BACKUPS, "Create", object=body)).code == "ALREADY_EXISTS"
 
 
-async def test_watches_go_on_over_backups(yard: Yard, member: As) -> None:
+async def test_watches_go_on_over_backups(environment: ApiEnvironment, member: As) -> None:
     """They are no events of the contract, and those who watch everything are not cut by them."""
     for package, role in (("osac.public.v1", "member"), (PRIVATE, "operator")):
-        watch = watching(yard, "grpc", token=yard.token(role), package=package)
+        watch = watching(environment, "grpc", token=environment.token(role), package=package)
         async with watch as stream:
-            await finished_backup(yard)
+            await finished_backup(environment)
             await member.cluster()
             kinds = {key for event in await take(stream, 3) for key in event}
             assert "cluster" in kinds

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -126,20 +126,22 @@ NOT_CREATED = [
 
 @pytest.mark.parametrize("body, path", NOT_CREATED)
 async def test_a_cluster_that_is_refused(
-    yard: Yard, door: Door, body: dict[str, Any], path: str
+    environment: ApiEnvironment, door: Door, body: dict[str, Any], path: str
 ) -> None:
-    before = await _events(yard)
+    before = await _events(environment)
     with pytest.raises(Failed) as failed:
-        await door.call(CLUSTERS, "Create", {"object": body}, token=yard.token("member"))
+        await door.call(CLUSTERS, "Create", {"object": body}, token=environment.token("member"))
     assert failed.value.code == "INVALID_ARGUMENT"
     assert path in failed.value.violations
     assert failed.value.violations[path]
     assert len(failed.value.message) < 5000
     assert "\0" not in failed.value.message
-    assert await _events(yard) == before
+    assert await _events(environment) == before
 
 
-async def test_everything_that_is_wrong_is_told_at_once(yard: Yard, door: Door) -> None:
+async def test_everything_that_is_wrong_is_told_at_once(
+    environment: ApiEnvironment, door: Door
+) -> None:
     body = _cluster(
         {"name": "NO", "labels": {"NO": "x"}},
         node_sets={"compute": {"size": -1}, "no": {"size": 1}},
@@ -148,7 +150,7 @@ async def test_everything_that_is_wrong_is_told_at_once(yard: Yard, door: Door) 
         version={"name": "no"},
     )
     with pytest.raises(Failed) as failed:
-        await door.call(CLUSTERS, "Create", {"object": body}, token=yard.token("member"))
+        await door.call(CLUSTERS, "Create", {"object": body}, token=environment.token("member"))
     assert set(failed.value.violations) == {
         "metadata.name",
         "metadata.labels",
@@ -160,12 +162,17 @@ async def test_everything_that_is_wrong_is_told_at_once(yard: Yard, door: Door) 
     }
 
 
-async def test_an_answer_to_much_that_is_wrong_still_arrives(yard: Yard, door: Door) -> None:
+async def test_an_answer_to_much_that_is_wrong_still_arrives(
+    environment: ApiEnvironment, door: Door
+) -> None:
     """Errors travel in headers, which have little room."""
     sets = {"é\N{SNOWMAN}" * 3000 + str(number): {"size": -1} for number in range(60)}
     with pytest.raises(Failed) as failed:
         await door.call(
-            CLUSTERS, "Create", {"object": _cluster(node_sets=sets)}, token=yard.token("member")
+            CLUSTERS,
+            "Create",
+            {"object": _cluster(node_sets=sets)},
+            token=environment.token("member"),
         )
     assert failed.value.code == "INVALID_ARGUMENT"
     assert failed.value.violations
@@ -268,16 +275,16 @@ OTHER_KINDS = [
 
 @pytest.mark.parametrize("service, body, path", OTHER_KINDS)
 async def test_other_kinds_that_are_refused(
-    yard: Yard, door: Door, service: str, body: dict[str, Any], path: str
+    environment: ApiEnvironment, door: Door, service: str, body: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(Failed) as failed:
         await door.call(
-            f"{PRIVATE}.{service}", "Create", {"object": body}, token=yard.token("operator")
+            f"{PRIVATE}.{service}", "Create", {"object": body}, token=environment.token("operator")
         )
     assert failed.value.code == "INVALID_ARGUMENT"
     assert path in failed.value.violations
 
 
-async def _events(yard: Yard) -> int:
-    await yard.ledger.events.publish()
-    return await yard.ledger.events.last_seq()
+async def _events(environment: ApiEnvironment) -> int:
+    await environment.ledger.events.publish()
+    return await environment.ledger.events.last_seq()

@@ -10,7 +10,7 @@ import pytest
 
 from boatyard.model import wire
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard, answered
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed, answered
 from tests.api.roles import As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,18 +45,18 @@ FILTERS = [
 
 
 @pytest.mark.parametrize("text", FILTERS)
-async def test_filters_that_are_refused(yard: Yard, door: Door, text: str) -> None:
+async def test_filters_that_are_refused(environment: ApiEnvironment, door: Door, text: str) -> None:
     with pytest.raises(Failed) as failed:
-        await door.call(CLUSTERS, "List", {"filter": text}, token=yard.token("viewer"))
+        await door.call(CLUSTERS, "List", {"filter": text}, token=environment.token("viewer"))
     assert failed.value.code == "INVALID_ARGUMENT"
 
 
 @pytest.mark.parametrize(
     "order", ["nonsense", "metadata.name up", "spec.node_sets", "spec.pull_secret", "status.hub"]
 )
-async def test_orders_that_are_refused(yard: Yard, door: Door, order: str) -> None:
+async def test_orders_that_are_refused(environment: ApiEnvironment, door: Door, order: str) -> None:
     with pytest.raises(Failed) as failed:
-        await door.call(CLUSTERS, "List", {"order": order}, token=yard.token("viewer"))
+        await door.call(CLUSTERS, "List", {"order": order}, token=environment.token("viewer"))
     assert failed.value.code == "INVALID_ARGUMENT"
 
 
@@ -80,30 +80,37 @@ async def test_orders_that_are_refused(yard: Yard, door: Door, order: str) -> No
         "x" * 1000,
     ],
 )
-async def test_masks_that_are_refused(yard: Yard, door: Door, mask: str) -> None:
-    made = await _made(yard)
+async def test_masks_that_are_refused(environment: ApiEnvironment, door: Door, mask: str) -> None:
+    made = await _made(environment)
     body = {"object": {"id": made["id"], "status": {"state": 3}}, "update_mask": mask}
     with pytest.raises(Failed) as failed:
-        await door.call(CLUSTERS, "Update", body, token=yard.token("member"))
+        await door.call(CLUSTERS, "Update", body, token=environment.token("member"))
     assert failed.value.code == "INVALID_ARGUMENT"
     assert "update_mask" in failed.value.violations
-    assert await door.call(CLUSTERS, "Get", {"id": made["id"]}, token=yard.token("member")) == made
+    assert (
+        await door.call(CLUSTERS, "Get", {"id": made["id"]}, token=environment.token("member"))
+        == made
+    )
 
 
 @pytest.mark.parametrize("limit, offset", [(-1, 0), (-(2**31), 0)])
-async def test_a_negative_limit_is_refused(yard: Yard, door: Door, limit: int, offset: int) -> None:
+async def test_a_negative_limit_is_refused(
+    environment: ApiEnvironment, door: Door, limit: int, offset: int
+) -> None:
     with pytest.raises(Failed) as failed:
         await door.call(
-            CLUSTERS, "List", {"limit": limit, "offset": offset}, token=yard.token("viewer")
+            CLUSTERS, "List", {"limit": limit, "offset": offset}, token=environment.token("viewer")
         )
     assert failed.value.violations == {"limit": f"{limit} is negative; give 0 or more"}
 
 
 @pytest.mark.parametrize("id", ["a\0b", "x" * 1000])
-async def test_ids_that_are_no_ids(yard: Yard, id: str) -> None:
+async def test_ids_that_are_no_ids(environment: ApiEnvironment, id: str) -> None:
     for rpc in ("Get", "Delete"):
         with pytest.raises(Failed) as failed:
-            await yard.grpc.call(CLUSTERS, rpc, {"id": id}, token=yard.token("member"))
+            await environment.grpc.call(
+                CLUSTERS, rpc, {"id": id}, token=environment.token("member")
+            )
         assert failed.value.code == "INVALID_ARGUMENT"
 
 
@@ -116,28 +123,28 @@ async def test_ids_that_are_no_ids(yard: Yard, id: str) -> None:
         pytest.param(b"\x0b" * 1000, id="groups without an end"),
     ],
 )
-async def test_messages_that_cannot_be_read(yard: Yard, data: bytes) -> None:
+async def test_messages_that_cannot_be_read(environment: ApiEnvironment, data: bytes) -> None:
     with pytest.raises(Failed) as failed:
-        await yard.grpc.raw(CLUSTERS, "Create", data, token=yard.token("member"))
+        await environment.grpc.raw(CLUSTERS, "Create", data, token=environment.token("member"))
     assert failed.value.code == "INVALID_ARGUMENT"
     assert "ClustersCreateRequest" in failed.value.message
 
 
 async def test_a_message_over_four_megabytes_is_refused_and_the_next_is_answered(
-    yard: Yard,
+    environment: ApiEnvironment,
 ) -> None:
     body = {"object": _cluster({"annotations": {"a": "x" * 5_000_000}})}
     with pytest.raises(Failed) as failed:
-        await yard.grpc.call(CLUSTERS, "Create", body, token=yard.token("member"))
+        await environment.grpc.call(CLUSTERS, "Create", body, token=environment.token("member"))
     assert failed.value.code == "RESOURCE_EXHAUSTED"
     with pytest.raises(Failed) as failed:
-        await yard.rest.call(CLUSTERS, "Create", body, token=yard.token("member"))
+        await environment.rest.call(CLUSTERS, "Create", body, token=environment.token("member"))
     assert failed.value.code == "INVALID_ARGUMENT"
-    await yard.rest.call(CLUSTERS, "List", {}, token=yard.token("member"))
+    await environment.rest.call(CLUSTERS, "List", {}, token=environment.token("member"))
 
 
 async def test_fields_of_a_later_contract_are_ignored_over_grpc_and_named_over_rest(
-    yard: Yard, door: Door
+    environment: ApiEnvironment, door: Door
 ) -> None:
     if door.name == "grpc":
         request: Any = wire.message(f"{PUBLIC}.ClustersCreateRequest")()
@@ -145,7 +152,7 @@ async def test_fields_of_a_later_contract_are_ignored_over_grpc_and_named_over_r
         request.object.spec.template.name = "ocp"
         unknown = b"\xfa\x7f\x03abc"  # field 2047, three bytes
         data = request.SerializeToString() + unknown
-        await yard.grpc.raw(CLUSTERS, "Create", data, token=yard.token("member"))
+        await environment.grpc.raw(CLUSTERS, "Create", data, token=environment.token("member"))
         return
     for body, path in (
         ({"metadata": {"name": "x"}, "spce": {}}, "spce"),
@@ -153,12 +160,12 @@ async def test_fields_of_a_later_contract_are_ignored_over_grpc_and_named_over_r
         ({"spec": {"node_sets": {"compute": {"sise": 1}}}}, "spec.node_sets"),
     ):
         with pytest.raises(Failed) as failed:
-            await door.call(CLUSTERS, "Create", {"object": body}, token=yard.token("member"))
+            await door.call(CLUSTERS, "Create", {"object": body}, token=environment.token("member"))
         assert failed.value.code == "INVALID_ARGUMENT"
         assert any(found.startswith(path) for found in failed.value.violations)
 
 
-async def test_values_that_no_document_can_hold_are_named(yard: Yard) -> None:
+async def test_values_that_no_document_can_hold_are_named(environment: ApiEnvironment) -> None:
     """An enum number, a time and a type that this server does not know."""
     request: Any = wire.message(f"{PRIVATE}.ClustersCreateRequest")()
     request.object.metadata.name = "x"
@@ -166,11 +173,11 @@ async def test_values_that_no_document_can_hold_are_named(yard: Yard) -> None:
     request.object.status.state_transition_time.seconds = 10**15
     request.object.spec.template_parameters["a"].type_url = "type.googleapis.com/no.such"
     with pytest.raises(Failed) as failed:
-        await yard.grpc.raw(
+        await environment.grpc.raw(
             f"{PRIVATE}.Clusters",
             "Create",
             request.SerializeToString(),
-            token=yard.token("operator"),
+            token=environment.token("operator"),
         )
     assert failed.value.code == "INVALID_ARGUMENT"
     assert set(failed.value.violations) == {
@@ -209,8 +216,10 @@ REST_BODIES = [
 
 
 @pytest.mark.parametrize("body, status", REST_BODIES)
-async def test_bodies_that_are_refused(yard: Yard, body: bytes, status: int) -> None:
-    response = await _post(yard, body)
+async def test_bodies_that_are_refused(
+    environment: ApiEnvironment, body: bytes, status: int
+) -> None:
+    response = await _post(environment, body)
     assert response.status_code == status
     with pytest.raises(Failed) as failed:
         answered(response)
@@ -232,20 +241,20 @@ async def test_bodies_that_are_refused(yard: Yard, body: bytes, status: int) -> 
     ],
 )
 async def test_calls_a_browser_was_talked_into(
-    yard: Yard, headers: dict[str, str], status: int
+    environment: ApiEnvironment, headers: dict[str, str], status: int
 ) -> None:
-    response = await _post(yard, json.dumps(samples.cluster("browser")).encode(), **headers)
+    response = await _post(environment, json.dumps(samples.cluster("browser")).encode(), **headers)
     assert response.status_code == status
 
 
-async def test_calls_from_our_own_pages_are_answered(yard: Yard) -> None:
-    base = str(yard.client.base_url).rstrip("/")
+async def test_calls_from_our_own_pages_are_answered(environment: ApiEnvironment) -> None:
+    base = str(environment.client.base_url).rstrip("/")
     body = json.dumps(samples.cluster("own-page")).encode()
-    response = await _post(yard, body, origin=base)
+    response = await _post(environment, body, origin=base)
     assert response.status_code == 200
 
 
-async def test_paths_and_methods_that_are_not_there(yard: Yard) -> None:
+async def test_paths_and_methods_that_are_not_there(environment: ApiEnvironment) -> None:
     for method, path, status in (
         ("GET", "/nothing", 404),
         ("GET", "/api/fulfillment/v1/clusters/a/b/c", 404),
@@ -254,67 +263,73 @@ async def test_paths_and_methods_that_are_not_there(yard: Yard) -> None:
         ("GET", "/api/fulfillment/v1/clusters?limt=3", 401),
     ):
         headers = {"content-type": "application/json"}
-        response = await yard.client.request(method, path, headers=headers)
+        response = await environment.client.request(method, path, headers=headers)
         assert response.status_code == status, path
         assert set(response.json()) >= {"code", "message"}
-    headers = {"authorization": f"Bearer {yard.token('viewer')}"}
-    unknown = await yard.client.get("/api/fulfillment/v1/clusters?limt=3", headers=headers)
+    headers = {"authorization": f"Bearer {environment.token('viewer')}"}
+    unknown = await environment.client.get("/api/fulfillment/v1/clusters?limt=3", headers=headers)
     assert unknown.status_code == 400
-    unserved = await yard.client.get("/api/fulfillment/v1/virtual_networks", headers=headers)
+    unserved = await environment.client.get("/api/fulfillment/v1/virtual_networks", headers=headers)
     assert unserved.status_code == 501
-    wrong = await yard.client.get("/api/fulfillment/v1/clusters?limit=many", headers=headers)
+    wrong = await environment.client.get("/api/fulfillment/v1/clusters?limit=many", headers=headers)
     assert wrong.status_code == 400
 
 
-async def test_a_parameter_does_not_lead_away_from_the_path(yard: Yard) -> None:
-    member = As(yard, yard.rest, "member")
+async def test_a_parameter_does_not_lead_away_from_the_path(environment: ApiEnvironment) -> None:
+    member = As(environment, environment.rest, "member")
     meant, other = await member.cluster(), await member.cluster()
-    headers = {"authorization": f"Bearer {yard.token('member')}"}
+    headers = {"authorization": f"Bearer {environment.token('member')}"}
     path = f"/api/fulfillment/v1/clusters/{meant['id']}?id={other['id']}"
-    assert (await yard.client.get(path, headers=headers)).json()["id"] == meant["id"]
-    await yard.client.delete(path, headers=headers)
+    assert (await environment.client.get(path, headers=headers)).json()["id"] == meant["id"]
+    await environment.client.delete(path, headers=headers)
     kept = await member(CLUSTERS, "Get", id=other["id"])
     assert "deletion_timestamp" not in kept["metadata"]
 
 
-async def test_an_empty_mask_in_the_address_does_not_mean_everything(yard: Yard) -> None:
-    member = As(yard, yard.rest, "member")
+async def test_an_empty_mask_in_the_address_does_not_mean_everything(
+    environment: ApiEnvironment,
+) -> None:
+    member = As(environment, environment.rest, "member")
     made = await member.cluster()
     labels = {"metadata": {"labels": {"a": "b"}}}
-    headers = {"authorization": f"Bearer {yard.token('member')}"}
+    headers = {"authorization": f"Bearer {environment.token('member')}"}
     path = f"/api/fulfillment/v1/clusters/{made['id']}"
     for mask, body in (("", labels), (",", {"metadata": {"display_name": "Web"}})):
-        answer = await yard.client.patch(f"{path}?update_mask={mask}", json=body, headers=headers)
+        answer = await environment.client.patch(
+            f"{path}?update_mask={mask}", json=body, headers=headers
+        )
         assert answer.status_code == 200, answer.text
     assert answer.json()["metadata"]["labels"] == {"a": "b"}
     assert answer.json()["spec"] == made["spec"]
 
 
-async def test_without_a_token_the_header_says_what_is_needed(yard: Yard) -> None:
-    response = await yard.client.get("/api/fulfillment/v1/clusters")
+async def test_without_a_token_the_header_says_what_is_needed(environment: ApiEnvironment) -> None:
+    response = await environment.client.get("/api/fulfillment/v1/clusters")
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == response.json()["message"]
 
 
-async def test_health_and_the_description_need_no_token(yard: Yard) -> None:
-    assert (await yard.client.get("/healthz")).json() == {"status": "SERVING"}
-    described = (await yard.client.get("/openapi.json")).json()
+async def test_health_and_the_description_need_no_token(environment: ApiEnvironment) -> None:
+    assert (await environment.client.get("/healthz")).json() == {"status": "SERVING"}
+    described = (await environment.client.get("/openapi.json")).json()
     assert "/api/fulfillment/v1/clusters" in described["paths"]
-    capabilities = await yard.client.get("/api/fulfillment/v1/capabilities")
+    capabilities = await environment.client.get("/api/fulfillment/v1/capabilities")
     assert capabilities.json() == {"authn": {}}
 
 
-async def _post(yard: Yard, body: bytes, **headers: str) -> httpx.Response:
+async def _post(environment: ApiEnvironment, body: bytes, **headers: str) -> httpx.Response:
     whole = {
-        "authorization": f"Bearer {yard.token('member')}",
+        "authorization": f"Bearer {environment.token('member')}",
         "content-type": "application/json",
         **{key.replace("_", "-"): value for key, value in headers.items()},
     }
-    return await yard.client.post("/api/fulfillment/v1/clusters", content=body, headers=whole)
+    return await environment.client.post(
+        "/api/fulfillment/v1/clusters", content=body, headers=whole
+    )
 
 
-async def _made(yard: Yard) -> Any:
+async def _made(environment: ApiEnvironment) -> Any:
     sample = next(sample for sample in samples.SAMPLES if sample.kind == "Cluster").fresh()
-    return await yard.grpc.call(
-        CLUSTERS, "Create", {"object": sample}, token=yard.token("operator")
+    return await environment.grpc.call(
+        CLUSTERS, "Create", {"object": sample}, token=environment.token("operator")
     )

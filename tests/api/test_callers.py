@@ -16,11 +16,11 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from boatyard.api import callers
-from boatyard.api.callers import Callers, Issuer, TokenChecker
-from boatyard.model.caller import Caller, OrderRun, Role
+from boatyard.api import authentication
+from boatyard.api.authentication import Authenticator, TokenChecker, TokenIssuer
+from boatyard.model.caller import Caller, CallerRole, OrderRun
 from boatyard.model.errors import Refused, Unauthenticated, Unavailable
-from tests.api.doors import PUBLIC, Door, Failed, Yard
+from tests.api.doors import PUBLIC, ApiEnvironment, Door, Failed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,12 +39,12 @@ def moment() -> Moment:
 
 
 @pytest.fixture
-def checker(issuer: Issuer, moment: Moment) -> TokenChecker:
+def checker(issuer: TokenIssuer, moment: Moment) -> TokenChecker:
     return TokenChecker(issuer.public_key(), moment)
 
 
-def _token(issuer: Issuer, **more: Any) -> str:
-    asked: dict[str, Any] = {"tenant": "acme", "user": "ann", "role": Role.MEMBER}
+def _token(issuer: TokenIssuer, **more: Any) -> str:
+    asked: dict[str, Any] = {"tenant": "acme", "user": "ann", "role": CallerRole.MEMBER}
     return issuer.create_token(**asked | {"ttl": timedelta(hours=1), "now": NOW} | more)
 
 
@@ -63,7 +63,7 @@ def _claims(**more: Any) -> dict[str, Any]:
     return {key: value for key, value in (claims | more).items() if value is not None}
 
 
-def _signed(issuer: Issuer, claims: dict[str, Any], **header: Any) -> str:
+def _signed(issuer: TokenIssuer, claims: dict[str, Any], **header: Any) -> str:
     """A token with our true signature over whatever is given."""
     whole = {"alg": "ES256", "kid": issuer.kid, "typ": "at+jwt"} | header
     whole = {key: value for key, value in whole.items() if value is not None}
@@ -80,11 +80,11 @@ def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def test_a_token_says_who_is_calling(issuer: Issuer, checker: TokenChecker) -> None:
-    assert checker.check(_token(issuer)) == Caller("ann", "acme", Role.MEMBER)
-    operator = _token(issuer, tenant="", role=Role.OPERATOR, user="root")
-    assert checker.check(operator) == Caller("root", "shared", Role.OPERATOR)
-    assert checker.check(_signed(issuer, _claims())) == Caller("ann", "acme", Role.MEMBER)
+def test_a_token_says_who_is_calling(issuer: TokenIssuer, checker: TokenChecker) -> None:
+    assert checker.check(_token(issuer)) == Caller("ann", "acme", CallerRole.MEMBER)
+    operator = _token(issuer, tenant="", role=CallerRole.OPERATOR, user="root")
+    assert checker.check(operator) == Caller("root", "shared", CallerRole.OPERATOR)
+    assert checker.check(_signed(issuer, _claims())) == Caller("ann", "acme", CallerRole.MEMBER)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_token_says_who_is_calling(issuer: Issuer, checker: TokenChecker) -> N
     ],
 )
 def test_claims_that_are_refused(
-    issuer: Issuer, checker: TokenChecker, claims: dict[str, Any]
+    issuer: TokenIssuer, checker: TokenChecker, claims: dict[str, Any]
 ) -> None:
     with pytest.raises(Unauthenticated):
         checker.check(_signed(issuer, _claims(**claims)))
@@ -143,13 +143,13 @@ def test_claims_that_are_refused(
     ],
 )
 def test_headers_that_are_refused(
-    issuer: Issuer, checker: TokenChecker, header: dict[str, Any]
+    issuer: TokenIssuer, checker: TokenChecker, header: dict[str, Any]
 ) -> None:
     with pytest.raises(Unauthenticated):
         checker.check(_signed(issuer, _claims(), **header))
 
 
-def test_foreign_signatures_are_refused(issuer: Issuer, checker: TokenChecker) -> None:
+def test_foreign_signatures_are_refused(issuer: TokenIssuer, checker: TokenChecker) -> None:
     header = {"alg": "ES256", "kid": issuer.kid, "typ": "at+jwt"}
     foreign = jwt.encode(header, _claims(), ECKey.generate_key("P-256"))
     rsa = jwt.encode({**header, "alg": "RS256"}, _claims(), RSAKey.generate_key(2048))
@@ -163,7 +163,7 @@ def test_foreign_signatures_are_refused(issuer: Issuer, checker: TokenChecker) -
             checker.check(token)
 
 
-def test_broken_tokens_are_refused(issuer: Issuer, checker: TokenChecker) -> None:
+def test_broken_tokens_are_refused(issuer: TokenIssuer, checker: TokenChecker) -> None:
     good = _token(issuer)
     header, payload, signature = good.split(".")
     other = _token(issuer, tenant="globex").split(".")
@@ -189,7 +189,7 @@ def test_broken_tokens_are_refused(issuer: Issuer, checker: TokenChecker) -> Non
 
 
 def test_a_remembered_token_still_expires(
-    issuer: Issuer, checker: TokenChecker, moment: Moment
+    issuer: TokenIssuer, checker: TokenChecker, moment: Moment
 ) -> None:
     token = _token(issuer, ttl=timedelta(minutes=1))
     checker.check(token)
@@ -200,20 +200,22 @@ def test_a_remembered_token_still_expires(
 
 
 def test_what_is_remembered_is_bounded(
-    issuer: Issuer, checker: TokenChecker, monkeypatch: pytest.MonkeyPatch
+    issuer: TokenIssuer, checker: TokenChecker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "REMEMBERED", 3)
+    monkeypatch.setattr(authentication, "MOST_CACHED_TOKENS", 3)
     for number in range(10):
         checker.check(_token(issuer, user=f"user-{number}"))
-    assert len(checker._known) == 3
+    assert len(checker._cached_tokens) == 3
 
 
-def test_a_failed_check_is_not_remembered_as_good(issuer: Issuer, checker: TokenChecker) -> None:
+def test_a_failed_check_is_not_remembered_as_good(
+    issuer: TokenIssuer, checker: TokenChecker
+) -> None:
     bad = _signed(issuer, _claims(aud="other"))
     for _ in range(2):
         with pytest.raises(Unauthenticated):
             checker.check(bad)
-    assert not checker._known
+    assert not checker._cached_tokens
 
 
 @pytest.mark.parametrize(
@@ -222,14 +224,14 @@ def test_a_failed_check_is_not_remembered_as_good(issuer: Issuer, checker: Token
 )
 def test_headers_without_a_token(checker: TokenChecker, header: str | None) -> None:
     with pytest.raises(Unauthenticated):
-        Callers(checker).who(header)
+        Authenticator(checker).authenticate(header)
 
 
 def test_anonymous_is_an_operator_and_a_bad_token_is_still_bad(checker: TokenChecker) -> None:
-    anonymous = Callers(checker, anonymous=True)
-    assert anonymous.who(None).is_operator
+    anonymous = Authenticator(checker, anonymous=True)
+    assert anonymous.authenticate(None).is_operator
     with pytest.raises(Unauthenticated):
-        anonymous.who("Bearer rubbish")
+        anonymous.authenticate("Bearer rubbish")
 
 
 @pytest.mark.parametrize(
@@ -244,24 +246,26 @@ def test_anonymous_is_an_operator_and_a_bad_token_is_still_bad(checker: TokenChe
         {"ttl": timedelta(days=40000)},
     ],
 )
-def test_tokens_that_are_not_made(issuer: Issuer, more: dict[str, Any]) -> None:
+def test_tokens_that_are_not_made(issuer: TokenIssuer, more: dict[str, Any]) -> None:
     with pytest.raises(Refused):
         _token(issuer, **more)
 
 
 def test_the_key_is_the_owners_alone_and_made_once(tmp_path: Path) -> None:
     path = tmp_path / "data" / "tokens.pem"
-    first = Issuer.load_or_create(path)
+    first = TokenIssuer.load_or_create(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert Issuer.load_or_create(path).kid == first.kid
+    assert TokenIssuer.load_or_create(path).kid == first.kid
     assert os.listdir(path.parent) == ["tokens.pem"]
     path.chmod(0o644)
     with pytest.raises(Refused, match="chmod 600"):
-        Issuer.load_or_create(path)
+        TokenIssuer.load_or_create(path)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_who_is_unknown_learns_nothing_about_what_is_valid(yard: Yard, door: Door) -> None:
+async def test_who_is_unknown_learns_nothing_about_what_is_valid(
+    environment: ApiEnvironment, door: Door
+) -> None:
     """Authentication comes before validation, in both doors."""
     for body in ({"object": {"metadata": {"name": "NOT VALID"}}}, {"object": {}}):
         for token in ("", "rubbish"):
@@ -271,7 +275,7 @@ async def test_who_is_unknown_learns_nothing_about_what_is_valid(yard: Yard, doo
             assert "NOT VALID" not in failed.value.message
     if door.name == "grpc":
         with pytest.raises(Failed) as failed:
-            await yard.grpc.raw(f"{PUBLIC}.Clusters", "Create", b"\xff\xff\xff", token="")
+            await environment.grpc.raw(f"{PUBLIC}.Clusters", "Create", b"\xff\xff\xff", token="")
         assert failed.value.code == "UNAUTHENTICATED"
 
 
@@ -279,14 +283,14 @@ RUN = {"aud": "boatyard/role-runs", "order": "o-1", "item": "role", "attempt": 1
 
 
 def test_a_runs_token_names_its_run_and_sees_nobodys_objects(
-    issuer: Issuer, checker: TokenChecker
+    issuer: TokenIssuer, checker: TokenChecker
 ) -> None:
     run = OrderRun(order="o-1", item="role", attempt=2)
     token = issuer.create_run_token(run, ttl=timedelta(seconds=1.5), now=NOW)
 
     caller = checker.check(token)
 
-    assert (caller.run, caller.role, caller.is_operator) == (run, Role.RUN, False)
+    assert (caller.run, caller.role, caller.is_operator) == (run, CallerRole.RUN, False)
     assert caller.visible_tenants == ()
 
 
@@ -303,16 +307,16 @@ def test_a_runs_token_names_its_run_and_sees_nobodys_objects(
     ],
 )
 def test_a_runs_token_that_does_not_say_which_is_nobodys(
-    issuer: Issuer, checker: TokenChecker, claims: dict[str, Any]
+    issuer: TokenIssuer, checker: TokenChecker, claims: dict[str, Any]
 ) -> None:
     assert checker.check(_signed(issuer, _claims(**RUN))).run is not None
     with pytest.raises(Unauthenticated):
         checker.check(_signed(issuer, _claims(**RUN | claims)))
 
 
-def test_a_run_is_no_role_of_people(issuer: Issuer, checker: TokenChecker) -> None:
+def test_a_run_is_no_role_of_people(issuer: TokenIssuer, checker: TokenChecker) -> None:
     with pytest.raises(Refused, match="role: is for runs"):
-        _token(issuer, role=Role.RUN)
+        _token(issuer, role=CallerRole.RUN)
     with pytest.raises(Unauthenticated):
         checker.check(_signed(issuer, _claims(role="run")))
     # What a person's token says of a run beside is not looked at.
@@ -320,10 +324,10 @@ def test_a_run_is_no_role_of_people(issuer: Issuer, checker: TokenChecker) -> No
     assert checker.check(_signed(issuer, _claims(**told))).run is None
 
 
-def test_a_key_that_others_make_is_not_made_here(tmp_path: Path, issuer: Issuer) -> None:
+def test_a_key_that_others_make_is_not_made_here(tmp_path: Path, issuer: TokenIssuer) -> None:
     path = tmp_path / "issuer.key"
     with pytest.raises(Unavailable, match=r"issuer\.key of the API server's data directory"):
-        Issuer.load(path)
+        TokenIssuer.load(path)
     assert not path.exists()
-    made = Issuer.load_or_create(path)
-    assert Issuer.load(path).kid == made.kid
+    made = TokenIssuer.load_or_create(path)
+    assert TokenIssuer.load(path).kid == made.kid

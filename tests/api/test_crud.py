@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.doors import Door, Failed, Yard
+from boatyard.model.generated.osac import Project
+from tests.api import samples
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
+from tests.api.roles import BY_KIND
 from tests.api.samples import PACKAGES, Sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -21,10 +24,12 @@ CASES = [
 class Kind:
     """One kind through one door, as an operator."""
 
-    def __init__(self, yard: Yard, door: Door, package: str, sample: Sample) -> None:
+    def __init__(
+        self, environment: ApiEnvironment, door: Door, package: str, sample: Sample
+    ) -> None:
         self._door = door
         self._service = f"{package}.{sample.service}"
-        self._token = yard.token("operator")
+        self._token = environment.token("operator")
         self.sample = sample
         self.object = sample.fresh(package)
 
@@ -36,8 +41,8 @@ class Kind:
 
 
 @pytest.fixture
-def kind(yard: Yard, door: Door, package: str, sample: Sample) -> Kind:
-    return Kind(yard, door, package, sample)
+def kind(environment: ApiEnvironment, door: Door, package: str, sample: Sample) -> Kind:
+    return Kind(environment, door, package, sample)
 
 
 @pytest.mark.parametrize("package, sample", CASES)
@@ -77,11 +82,13 @@ async def test_a_mask_changes_what_it_names_and_nothing_else(kind: Kind) -> None
 
 
 @pytest.mark.parametrize("package, sample", CASES)
-async def test_what_was_read_and_written_back_changes_nothing(kind: Kind, yard: Yard) -> None:
+async def test_what_was_read_and_written_back_changes_nothing(
+    kind: Kind, environment: ApiEnvironment
+) -> None:
     made = await kind.create()
-    before = await _events(yard)
+    before = await _events(environment)
     assert await kind("Update", object=made) == made
-    assert await _events(yard) == before, "nothing happened, so no event"
+    assert await _events(environment) == before, "nothing happened, so no event"
 
 
 @pytest.mark.parametrize("package, sample", CASES)
@@ -136,31 +143,56 @@ async def test_what_is_deleted_is_gone_or_says_so(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("package, sample", CASES)
-async def test_a_dry_run_stores_nothing(kind: Kind, yard: Yard, door: Door, package: str) -> None:
+async def test_a_dry_run_stores_nothing(
+    kind: Kind, environment: ApiEnvironment, door: Door, package: str
+) -> None:
     service = f"{package}.{kind.sample.service}"
-    before = await _events(yard)
+    before = await _events(environment)
     shown = await door.call(
         service,
         "Create",
         {"object": kind.object},
-        token=yard.token("operator"),
+        token=environment.token("operator"),
         x_dry_run="true",
     )
     assert "id" not in shown
     assert shown["metadata"]["name"] == kind.object["metadata"]["name"]
-    assert await _events(yard) == before
+    assert await _events(environment) == before
     assert (await kind.create())["id"]
+
+
+async def test_a_tenants_dry_run_stores_nothing(environment: ApiEnvironment, door: Door) -> None:
+    service, token = f"{PUBLIC}.Clusters", environment.token("member")
+    body = samples.cluster(f"dry-{door.name}")
+    before = await _events(environment)
+    shown = await door.call(service, "Create", {"object": body}, token=token, x_dry_run="true")
+    assert "id" not in shown
+    assert await _events(environment) == before
+    assert (await door.call(service, "Create", {"object": body}, token=token))["id"]
+
+
+async def test_a_status_is_taken_in_the_private_package_only(
+    environment: ApiEnvironment, door: Door
+) -> None:
+    """Also from operators: what package a call is made in says who owns the status."""
+    sample = BY_KIND["Project"]
+    for package, message in ((PUBLIC, None), (PRIVATE, "from the caller")):
+        body = {**sample.fresh(), "status": {"message": "from the caller"}}
+        made = await Kind(environment, door, package, sample)("Create", object=body)
+        stored = await environment.ledger.documents.get(Project, made["id"])
+        assert stored is not None
+        assert stored.status.message == message, package
 
 
 @pytest.mark.parametrize("rpc", ["Get", "Delete", "Update"])
 async def test_an_id_is_needed_and_an_unknown_one_is_not_found(
-    yard: Yard, door: Door, rpc: str
+    environment: ApiEnvironment, door: Door, rpc: str
 ) -> None:
     def body(id: str) -> dict[str, Any]:
         return {"object": {"id": id}} if rpc == "Update" else {"id": id}
 
     for (name, package), sample in PACKAGES.items():
-        kind = Kind(yard, door, package, sample)
+        kind = Kind(environment, door, package, sample)
         with pytest.raises(Failed) as failed:
             await kind(rpc, **body("no-such-thing"))
         assert failed.value.code == "NOT_FOUND", f"{package} {name}"
@@ -172,14 +204,14 @@ async def test_an_id_is_needed_and_an_unknown_one_is_not_found(
 
 
 async def test_every_kind_in_the_table_has_a_sample() -> None:
-    from boatyard.api.kinds import WRITABLE
+    from boatyard.api.kinds import WRITABLE_KINDS
 
-    assert {kind.name for kind in WRITABLE} == {sample.kind for sample in PACKAGES.values()}
+    assert {kind.name for kind in WRITABLE_KINDS} == {sample.kind for sample in PACKAGES.values()}
 
 
-async def _events(yard: Yard) -> int:
-    await yard.ledger.events.publish()
-    return await yard.ledger.events.last_seq()
+async def _events(environment: ApiEnvironment) -> int:
+    await environment.ledger.events.publish()
+    return await environment.ledger.events.last_seq()
 
 
 def _at(value: Any, path: str) -> Any:

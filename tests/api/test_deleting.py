@@ -10,7 +10,7 @@ import asyncio
 import pytest
 
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
 from tests.api.roles import BY_KIND, CLUSTERS, As, finish
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -58,8 +58,10 @@ async def test_n14_built_in_tenants_stay(operator: As) -> None:
         assert failed.code == "FAILED_PRECONDITION"
 
 
-async def test_n16_a_project_in_use_stays(yard: Yard, door: Door, operator: As) -> None:
-    admin = As(yard, door, "admin")
+async def test_n16_a_project_in_use_stays(
+    environment: ApiEnvironment, door: Door, operator: As
+) -> None:
+    admin = As(environment, door, "admin")
     name = f"dev-{door.name}"
     project = await admin(f"{PUBLIC}.Projects", "Create", object={"metadata": {"name": name}})
     child = await admin(
@@ -80,6 +82,10 @@ async def test_n16_a_project_in_use_stays(yard: Yard, door: Door, operator: As) 
     failed = await admin.refused(f"{PUBLIC}.Projects", "Delete", id=project["id"])
     assert failed.code == "FAILED_PRECONDITION"
     await finish(operator, made["id"])
+    # An operator's hub in the project does not keep it: the tenant would learn of the hub.
+    hub = BY_KIND["Hub"].fresh()
+    hub["metadata"] = {**hub.get("metadata", {}), "tenant": "acme", "project": name}
+    await operator(f"{PRIVATE}.Hubs", "Create", object=hub)
     await admin(f"{PUBLIC}.Projects", "Delete", id=project["id"])
     gone = await admin.refused(
         CLUSTERS,
@@ -134,9 +140,14 @@ async def test_a_deleted_name_is_taken_until_the_object_is_gone(member: As) -> N
     assert failed.code == "ALREADY_EXISTS"
 
 
-async def test_of_a_create_and_a_delete_that_meet_one_gives_way(yard: Yard) -> None:
+async def test_of_a_create_and_a_delete_that_meet_one_gives_way(
+    environment: ApiEnvironment,
+) -> None:
     """Nothing ever refers to what is gone."""
-    operator, member = As(yard, yard.grpc, "operator"), As(yard, yard.grpc, "member")
+    operator, member = (
+        As(environment, environment.grpc, "operator"),
+        As(environment, environment.grpc, "member"),
+    )
     for _ in range(10):
         template = await operator(
             f"{PRIVATE}.ClusterTemplates", "Create", object=BY_KIND["ClusterTemplate"].fresh()

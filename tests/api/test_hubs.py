@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.ledger.changes import Archive, Insert
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
 from boatyard.model.generated.boatyard import Order, OrderSpec
 from boatyard.model.generated.osac import Hub, Metadata
-from boatyard.wiring.driver_maker import setting_checks
+from boatyard.wiring.driver_factory import load_setting_checks
 from boatyard.wiring.hub_clients import HubClients
-from boatyard.wiring.hub_manifests import hub_access
-from tests.api.doors import OURS, PRIVATE, PUBLIC, Yard, running
+from boatyard.wiring.hub_manifests import make_hub_access
+from tests.api.doors import OURS, PRIVATE, PUBLIC, ApiEnvironment, running
 from tests.api.roles import BY_KIND, As
 from tests.support.kubeconfigs import SECRET, inline, kubeconfig
 
@@ -29,18 +29,18 @@ together = pytest.mark.asyncio(loop_scope="module")  # of tests that share the s
 
 
 @pytest.fixture
-async def reaching(ledger: Ledger, issuer: Issuer) -> AsyncIterator[Yard]:
+async def reaching(ledger: Ledger, issuer: TokenIssuer) -> AsyncIterator[ApiEnvironment]:
     """A server that reaches hubs; the others of this suite do not."""
     clients = HubClients()
     async with running(
-        ledger, issuer, hub_access=hub_access(clients), setting_checks=setting_checks()
-    ) as yard:
-        yield yard
+        ledger, issuer, hub_access=make_hub_access(clients), setting_checks=load_setting_checks()
+    ) as environment:
+        yield environment
     await clients.close()
 
 
 @pytest.fixture(params=["grpc", "rest"])
-def chief(request: pytest.FixtureRequest, reaching: Yard) -> As:
+def chief(request: pytest.FixtureRequest, reaching: ApiEnvironment) -> As:
     return As(reaching, reaching.door(request.param), "operator")
 
 
@@ -71,7 +71,9 @@ async def test_what_only_the_author_can_mend_is_refused_with_field_and_remedy(
     assert SECRET not in failed.message + str(failed.violations)
 
 
-async def test_a_kubeconfig_is_never_shown_again(chief: As, reaching: Yard, caplog: Any) -> None:
+async def test_a_kubeconfig_is_never_shown_again(
+    chief: As, reaching: ApiEnvironment, caplog: Any
+) -> None:
     caplog.set_level(logging.DEBUG)
     made = await chief(HUBS, "Create", object=a_hub(zone="lyon"))
     new = inline(kubeconfig("https://127.0.0.1:2", token=f"{SECRET}-too"))
@@ -88,7 +90,7 @@ async def test_a_kubeconfig_is_never_shown_again(chief: As, reaching: Yard, capl
 
     shown = json.dumps(answers, default=str) + caplog.text
     await reaching.ledger.events.publish()
-    happened = await reaching.ledger.events.happenings([("Hub", "one")], 100)
+    happened = await reaching.ledger.events.list_history([("Hub", "one")], 100)
     assert {"Created", "Changed"} <= {row.reason for row in happened}
     shown += " ".join(f"{row.reason} {row.message}" for row in happened)
     assert SECRET not in shown
@@ -109,7 +111,9 @@ async def test_settings_that_a_driver_cannot_work_with_are_refused(chief: As) ->
     assert "set it to one of Agent, KubeVirt, None" in failed.message
 
 
-async def test_where_orders_are_does_not_change_under_a_cluster(chief: As, reaching: Yard) -> None:
+async def test_where_orders_are_does_not_change_under_a_cluster(
+    chief: As, reaching: ApiEnvironment
+) -> None:
     """Also when nobody has looked at the hub since the cluster was placed."""
     await chief(HUBS, "Create", object=a_hub())
     about = Metadata(name="web", tenant="system", creation_timestamp=reaching.ledger.clock.now())
@@ -179,7 +183,9 @@ async def test_a_server_that_reaches_no_hubs_says_so(operator: As) -> None:
 
 
 @together
-async def test_a_hub_is_cordoned_without_touching_anything_else(operator: As, yard: Yard) -> None:
+async def test_a_hub_is_cordoned_without_touching_anything_else(
+    operator: As, environment: ApiEnvironment
+) -> None:
     made = await operator(HUBS, "Create", object=BY_KIND["Hub"].fresh())
     for cordoned in (True, False):
         await operator(
@@ -188,7 +194,7 @@ async def test_a_hub_is_cordoned_without_touching_anything_else(operator: As, ya
             object={"id": made["id"], "spec": {"cordoned": cordoned}},
             update_mask="spec.cordoned",
         )
-        kept = await yard.ledger.documents.get(Hub, made["id"])
+        kept = await environment.ledger.documents.get(Hub, made["id"])
         assert kept is not None
         assert (kept.spec.cordoned, kept.spec.zone) == (cordoned, "boston")
         assert kept.spec.kubeconfig == kubeconfig()
@@ -209,9 +215,11 @@ async def test_a_hub_does_not_change_where_its_orders_are(operator: As) -> None:
 
 
 @together
-async def test_tenants_learn_not_even_which_hubs_there_are(yard: Yard, operator: As) -> None:
+async def test_tenants_learn_not_even_which_hubs_there_are(
+    environment: ApiEnvironment, operator: As
+) -> None:
     hub = await operator(HUBS, "Create", object=BY_KIND["Hub"].fresh())
-    member = As(yard, operator._door, "member")
+    member = As(environment, operator._door, "member")
     for service, rpc, field in (
         (VERBS, "Check", "hub"),
         (VERBS, "Prepare", "hub"),

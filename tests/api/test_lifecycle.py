@@ -10,7 +10,7 @@ from boatyard.model.generated.boatyard import Backup
 from boatyard.model.generated.osac import ClusterRest, ClusterState
 from tests.api import samples
 from tests.api.backups import BACKUPS, finished_backup, finished_cluster, progress
-from tests.api.doors import PRIVATE, Door, Failed, Yard
+from tests.api.doors import PRIVATE, ApiEnvironment, Door, Failed
 from tests.api.roles import BY_KIND, CLUSTERS, As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,13 +22,13 @@ def versions() -> dict[str, str]:
     return {}
 
 
-async def _version(yard: Yard, versions: dict[str, str], number: str) -> str:
+async def _version(environment: ApiEnvironment, versions: dict[str, str], number: str) -> str:
     if number not in versions:
-        made = await yard.grpc.call(
+        made = await environment.grpc.call(
             f"{PRIVATE}.ClusterVersions",
             "Create",
             {"object": samples.version(number)},
-            token=yard.token("operator"),
+            token=environment.token("operator"),
         )
         versions[number] = made["id"]
     return versions[number]
@@ -45,18 +45,20 @@ async def refused(who: As, id: str, mask: str, **spec: object) -> Failed:
 # --- rest ---------------------------------------------------------------------------------------
 
 
-async def test_a_tenant_puts_a_cluster_to_rest_and_wakes_it(yard: Yard, member: As) -> None:
-    id = (await finished_cluster(yard))["id"]
+async def test_a_tenant_puts_a_cluster_to_rest_and_wakes_it(
+    environment: ApiEnvironment, member: As
+) -> None:
+    id = (await finished_cluster(environment))["id"]
     for rest in ("CLUSTER_REST_FROZEN", "CLUSTER_REST_STOPPED", "CLUSTER_REST_AWAKE"):
         shown = await change(member, id, "spec.rest", rest=rest)
         assert shown["spec"].get("rest", "CLUSTER_REST_AWAKE") == rest
-        await progress(yard, id, state=ClusterState.HIBERNATED)
+        await progress(environment, id, state=ClusterState.HIBERNATED)
 
 
-async def test_what_rests_changes_in_nothing_else(yard: Yard, member: As) -> None:
-    id = (await finished_cluster(yard))["id"]
+async def test_what_rests_changes_in_nothing_else(environment: ApiEnvironment, member: As) -> None:
+    id = (await finished_cluster(environment))["id"]
     await change(member, id, "spec.rest", rest="CLUSTER_REST_FROZEN")
-    await progress(yard, id, state=ClusterState.HIBERNATED)
+    await progress(environment, id, state=ClusterState.HIBERNATED)
     for mask, spec in (
         ("spec.node_sets.compute.size", {"node_sets": {"compute": {"size": 5}}}),
         ("spec.version", {"version": {"name": "v4-17-2"}}),
@@ -70,16 +72,18 @@ async def test_what_rests_changes_in_nothing_else(yard: Yard, member: As) -> Non
     await member(CLUSTERS, "Delete", id=id)
 
 
-async def test_only_what_is_finished_is_put_to_rest(yard: Yard, member: As) -> None:
-    id = (await finished_cluster(yard))["id"]
+async def test_only_what_is_finished_is_put_to_rest(
+    environment: ApiEnvironment, member: As
+) -> None:
+    id = (await finished_cluster(environment))["id"]
     await change(member, id, "spec.node_sets.compute.size", node_sets={"compute": {"size": 4}})
     failed = await refused(member, id, "spec.rest", rest="CLUSTER_REST_FROZEN")
     assert (failed.code, "wait until" in failed.message) == ("FAILED_PRECONDITION", True)
 
 
-async def test_what_rests_issues_no_access(yard: Yard, member: As) -> None:
-    id = (await finished_cluster(yard))["id"]
-    await progress(yard, id, state=ClusterState.HIBERNATED, rest=ClusterRest.FROZEN)
+async def test_what_rests_issues_no_access(environment: ApiEnvironment, member: As) -> None:
+    id = (await finished_cluster(environment))["id"]
+    await progress(environment, id, state=ClusterState.HIBERNATED, rest=ClusterRest.FROZEN)
     failed = await member.refused("boatyard.v1.Access", "Issue", cluster=id, user="ann")
     assert (failed.code, "resume it first" in failed.message) == ("FAILED_PRECONDITION", True)
 
@@ -92,9 +96,9 @@ async def test_a_new_cluster_is_awake(member: As) -> None:
     assert set(failed.violations) == {"spec.rest"}
 
 
-async def test_a_viewer_puts_nothing_to_rest(yard: Yard, door: Door) -> None:
-    id = (await finished_cluster(yard))["id"]
-    viewer = As(yard, door, "viewer")
+async def test_a_viewer_puts_nothing_to_rest(environment: ApiEnvironment, door: Door) -> None:
+    id = (await finished_cluster(environment))["id"]
+    viewer = As(environment, door, "viewer")
     failed = await refused(viewer, id, "spec.rest", rest="CLUSTER_REST_FROZEN")
     assert failed.code == "PERMISSION_DENIED"
 
@@ -103,37 +107,37 @@ async def test_a_viewer_puts_nothing_to_rest(yard: Yard, door: Door) -> None:
 
 
 async def test_one_minor_at_a_time_with_the_path(
-    yard: Yard, member: As, versions: dict[str, str]
+    environment: ApiEnvironment, member: As, versions: dict[str, str]
 ) -> None:
     for number in ("1.34.2", "1.35.1", "1.35.4", "1.36.3"):
-        await _version(yard, versions, number)
-    id = (await finished_cluster(yard, version="1.34.2"))["id"]
+        await _version(environment, versions, number)
+    id = (await finished_cluster(environment, version="1.34.2"))["id"]
     failed = await refused(member, id, "spec.version", version={"id": versions["1.36.3"]})
     assert failed.code == "INVALID_ARGUMENT"
     assert "go to 1.35.4 first, then 1.36.3" in failed.violations["spec.version"]
     await change(member, id, "spec.version", version={"id": versions["1.35.4"]})
-    await progress(yard, id, state=ClusterState.READY, version="1.35.4")
+    await progress(environment, id, state=ClusterState.READY, version="1.35.4")
     failed = await refused(member, id, "spec.version", version={"id": versions["1.34.2"]})
     assert "never goes back a minor" in failed.violations["spec.version"]
     await change(member, id, "spec.version", version={"id": versions["1.35.1"]})
 
 
 async def test_an_upgrade_that_failed_is_taken_back(
-    yard: Yard, member: As, versions: dict[str, str]
+    environment: ApiEnvironment, member: As, versions: dict[str, str]
 ) -> None:
     for number in ("1.35.4", "1.36.3"):
-        await _version(yard, versions, number)
-    id = (await finished_cluster(yard, version="1.35.4"))["id"]
+        await _version(environment, versions, number)
+    id = (await finished_cluster(environment, version="1.35.4"))["id"]
     await change(member, id, "spec.version", version={"id": versions["1.36.3"]})
-    await progress(yard, id, state=ClusterState.FAILED, version="1.35.4")
+    await progress(environment, id, state=ClusterState.FAILED, version="1.35.4")
     await change(member, id, "spec.version", version={"id": versions["1.35.4"]})
 
 
 # --- restore ------------------------------------------------------------------------------------
 
 
-async def test_a_restore_is_a_request_of_its_own(yard: Yard, member: As) -> None:
-    backup = await finished_backup(yard)
+async def test_a_restore_is_a_request_of_its_own(environment: ApiEnvironment, member: As) -> None:
+    backup = await finished_backup(environment)
     id = backup["spec"]["cluster"]
     name = backup["metadata"]["name"]
     first = await change(member, id, "spec.restore", restore={"backup": name})
@@ -147,10 +151,10 @@ async def test_a_restore_is_a_request_of_its_own(yard: Yard, member: As) -> None
     assert third["spec"]["restore"]["request"] == "mine"
 
 
-async def test_a_strangers_backup_is_not_found(yard: Yard, door: Door) -> None:
-    theirs = await finished_backup(yard, "acme")
-    mine = (await finished_cluster(yard, "globex"))["id"]
-    stranger = As(yard, door, "admin", "globex")
+async def test_a_strangers_backup_is_not_found(environment: ApiEnvironment, door: Door) -> None:
+    theirs = await finished_backup(environment, "acme")
+    mine = (await finished_cluster(environment, "globex"))["id"]
+    stranger = As(environment, door, "admin", "globex")
     answers = []
     for key in (theirs["id"], theirs["metadata"]["name"], "nobody"):
         restore = {"backup": key}
@@ -167,22 +171,24 @@ async def test_a_strangers_backup_is_not_found(yard: Yard, door: Door) -> None:
     assert "not found" in answers[0][1]
 
 
-async def test_an_operator_does_not_mix_tenants_either(yard: Yard, operator: As) -> None:
-    theirs = await finished_backup(yard, "acme")
-    other = (await finished_cluster(yard, "globex"))["id"]
+async def test_an_operator_does_not_mix_tenants_either(
+    environment: ApiEnvironment, operator: As
+) -> None:
+    theirs = await finished_backup(environment, "acme")
+    other = (await finished_cluster(environment, "globex"))["id"]
     failed = await refused(operator, other, "spec.restore", restore={"backup": theirs["id"]})
     assert "not found" in failed.violations["spec.restore.backup"]
 
 
 async def test_what_cannot_be_restored(
-    yard: Yard, member: As, operator: As, versions: dict[str, str]
+    environment: ApiEnvironment, member: As, operator: As, versions: dict[str, str]
 ) -> None:
-    cluster = await finished_cluster(yard)
-    newer = await finished_backup(yard, cluster=cluster["id"], version="4.18.9")
+    cluster = await finished_cluster(environment)
+    newer = await finished_backup(environment, cluster=cluster["id"], version="4.18.9")
     failed = await refused(member, cluster["id"], "spec.restore", restore={"backup": newer["id"]})
     assert "same or a later minor" in failed.violations["spec.restore.backup"]
-    elsewhere = await finished_cluster(yard, hub="hub-2")
-    good = await finished_backup(yard)
+    elsewhere = await finished_cluster(environment, hub="hub-2")
+    good = await finished_backup(environment)
     failed = await refused(member, elsewhere["id"], "spec.restore", restore={"backup": good["id"]})
     assert "kept elsewhere" in failed.violations["spec.restore.backup"]
     assert "hub" not in failed.message
@@ -194,12 +200,14 @@ async def test_what_cannot_be_restored(
     assert set(failed.violations) == {"spec.restore.backup"}
 
 
-async def test_a_new_cluster_has_the_version_of_its_backup(yard: Yard, member: As) -> None:
-    backup = await finished_backup(yard, version="4.17.2")
+async def test_a_new_cluster_has_the_version_of_its_backup(
+    environment: ApiEnvironment, member: As
+) -> None:
+    backup = await finished_backup(environment, version="4.17.2")
     made = await member.cluster(restore={"backup": backup["id"]})
     assert made["spec"]["version"]["name"] == "v4-17-2"
     assert made["spec"]["restore"] == {"backup": backup["id"], "request": "generation-1"}
-    odd = await finished_backup(yard, version="4.17.77")
+    odd = await finished_backup(environment, version="4.17.77")
     new = BY_KIND["Cluster"].fresh()
     del new["metadata"]["tenant"]
     new["spec"]["restore"] = {"backup": odd["id"]}
@@ -207,16 +215,18 @@ async def test_a_new_cluster_has_the_version_of_its_backup(yard: Yard, member: A
     assert "name a later one" in failed.violations["spec.version"]
 
 
-async def test_a_backup_stays_until_what_is_made_of_it_is_made(yard: Yard, member: As) -> None:
-    backup = await finished_backup(yard)
+async def test_a_backup_stays_until_what_is_made_of_it_is_made(
+    environment: ApiEnvironment, member: As
+) -> None:
+    backup = await finished_backup(environment)
     id = backup["spec"]["cluster"]
     shown = await change(member, id, "spec.restore", restore={"backup": backup["id"]})
     failed = await member.refused(BACKUPS, "Delete", id=backup["id"])
     assert failed.code == "FAILED_PRECONDITION"
     request = shown["spec"]["restore"]["request"]
-    await progress(yard, id, state=ClusterState.READY, restored=request)
+    await progress(environment, id, state=ClusterState.READY, restored=request)
     await member(BACKUPS, "Delete", id=backup["id"])
-    stored = await yard.ledger.documents.get(Backup, backup["id"])
+    stored = await environment.ledger.documents.get(Backup, backup["id"])
     assert stored is not None
     failed = await refused(member, id, "spec.restore", restore={"backup": backup["id"]})
     assert "is being deleted" in failed.violations["spec.restore.backup"]
@@ -226,7 +236,7 @@ async def test_a_backup_stays_until_what_is_made_of_it_is_made(yard: Yard, membe
 
 
 async def test_what_a_template_asks_of_hubs_and_tells_the_platform(
-    yard: Yard, member: As, operator: As
+    environment: ApiEnvironment, member: As, operator: As
 ) -> None:
     template = BY_KIND["ClusterTemplate"].fresh()
     template |= {"hub_labels": {"platform": "local"}, "platform_settings": {"nodes": "real"}}
@@ -246,7 +256,9 @@ async def test_what_a_template_asks_of_hubs_and_tells_the_platform(
     assert emptied["spec"]["hub_labels"] == {"platform": "local"}
 
 
-async def test_the_public_package_keeps_what_it_does_not_show(yard: Yard, operator: As) -> None:
+async def test_the_public_package_keeps_what_it_does_not_show(
+    environment: ApiEnvironment, operator: As
+) -> None:
     template = BY_KIND["ClusterTemplate"].fresh() | {"platform_settings": {"nodes": "real"}}
     made = await operator(f"{PRIVATE}.ClusterTemplates", "Create", object=template)
     public = "osac.public.v1.ClusterTemplates"

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from boatyard.model.generated.osac import ClusterVersion
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Door, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -17,7 +17,7 @@ CLUSTERS = f"{PUBLIC}.Clusters"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def many(yard: Yard) -> list[dict[str, Any]]:
+async def many(environment: ApiEnvironment) -> list[dict[str, Any]]:
     """Twelve clusters of acme, in the order of their creation."""
     made = []
     for number in range(12):
@@ -26,27 +26,29 @@ async def many(yard: Yard) -> list[dict[str, Any]]:
         if number % 3 == 0:
             body["metadata"]["labels"]["third"] = "yes"
             body["spec"]["ssh_public_key"] = f"ssh-{number}"
-        token = yard.token("member")
-        made.append(await yard.grpc.call(CLUSTERS, "Create", {"object": body}, token=token))
+        token = environment.token("member")
+        made.append(await environment.grpc.call(CLUSTERS, "Create", {"object": body}, token=token))
     return made
 
 
-async def _list(yard: Yard, door: Door, service: str = CLUSTERS, **asked: Any) -> Any:
-    return await door.call(service, "List", asked, token=yard.token("viewer"))
+async def _list(
+    environment: ApiEnvironment, door: Door, service: str = CLUSTERS, **asked: Any
+) -> Any:
+    return await door.call(service, "List", asked, token=environment.token("viewer"))
 
 
 def _names(listed: Any) -> list[str]:
     return [item["metadata"]["name"] for item in listed.get("items", [])]
 
 
-async def test_an_empty_list_is_an_empty_object(yard: Yard, door: Door) -> None:
-    assert await _list(yard, door, f"{PUBLIC}.Projects") == {}
+async def test_an_empty_list_is_an_empty_object(environment: ApiEnvironment, door: Door) -> None:
+    assert await _list(environment, door, f"{PUBLIC}.Projects") == {}
 
 
 async def test_objects_come_in_the_order_of_their_creation(
-    yard: Yard, door: Door, many: list[dict[str, Any]]
+    environment: ApiEnvironment, door: Door, many: list[dict[str, Any]]
 ) -> None:
-    listed = await _list(yard, door)
+    listed = await _list(environment, door)
     assert listed["items"] == many
     assert (listed["size"], listed["total"]) == (12, 12)
 
@@ -63,9 +65,14 @@ async def test_objects_come_in_the_order_of_their_creation(
     ],
 )
 async def test_pages(
-    yard: Yard, door: Door, many: list[dict[str, Any]], offset: int, limit: int, names: list[str]
+    environment: ApiEnvironment,
+    door: Door,
+    many: list[dict[str, Any]],
+    offset: int,
+    limit: int,
+    names: list[str],
 ) -> None:
-    listed = await _list(yard, door, offset=offset, limit=limit)
+    listed = await _list(environment, door, offset=offset, limit=limit)
     assert _names(listed) == names
     assert listed["total"] == 12
     assert listed.get("size", 0) == len(names)
@@ -82,9 +89,9 @@ async def test_pages(
     ],
 )
 async def test_19_order_is_obeyed(
-    yard: Yard, door: Door, many: list[dict[str, Any]], order: str, first: str
+    environment: ApiEnvironment, door: Door, many: list[dict[str, Any]], order: str, first: str
 ) -> None:
-    assert _names(await _list(yard, door, order=order, limit=1)) == [first]
+    assert _names(await _list(environment, door, order=order, limit=1)) == [first]
 
 
 EVEN = [f"c{number:02}" for number in range(0, 12, 2)]
@@ -128,32 +135,34 @@ ALL = sorted(EVEN + ODD)
     ],
 )
 async def test_filters(
-    yard: Yard, door: Door, many: list[dict[str, Any]], text: str, names: list[str]
+    environment: ApiEnvironment, door: Door, many: list[dict[str, Any]], text: str, names: list[str]
 ) -> None:
     for number, item in enumerate(many):
         text = text.replace(f'"ID{number}"', f'"{item["id"]}"')
-    listed = await _list(yard, door, filter=text)
+    listed = await _list(environment, door, filter=text)
     assert _names(listed) == names
     assert listed.get("total", 0) == len(names)
 
 
 async def test_filters_of_versions_as_the_contracts_command_line_sends_them(
-    yard: Yard, door: Door
+    environment: ApiEnvironment, door: Door
 ) -> None:
     service = f"{PUBLIC}.ClusterVersions"
     for text in (
         'this.metadata.name == "4.17.1" || this.spec.version == "4.17.1"',
         '(this.id == "v4-17-1" || this.metadata.name == "v4-17-1") && this.spec.state > 0',
     ):
-        assert _names(await _list(yard, door, service, filter=text, limit=2)) == ["v4-17-1"]
+        assert _names(await _list(environment, door, service, filter=text, limit=2)) == ["v4-17-1"]
 
 
-async def test_20_there_are_more_than_a_hundred_and_the_total_says_so(yard: Yard) -> None:
+async def test_20_there_are_more_than_a_hundred_and_the_total_says_so(
+    environment: ApiEnvironment,
+) -> None:
     """Versions through the ledger, because there are many."""
     from boatyard.ledger.changes import Insert
     from boatyard.model.generated.osac import ClusterVersionSpec, Metadata
 
-    now = yard.ledger.clock.now()
+    now = environment.ledger.clock.now()
     versions = [
         ClusterVersion(
             id=f"many-{number:03}",
@@ -162,11 +171,11 @@ async def test_20_there_are_more_than_a_hundred_and_the_total_says_so(yard: Yard
         )
         for number in range(150)
     ]
-    await yard.ledger.commit([Insert(version) for version in versions], now=now)
-    listed = await yard.grpc.call(
+    await environment.ledger.commit([Insert(version) for version in versions], now=now)
+    listed = await environment.grpc.call(
         f"{PRIVATE}.ClusterVersions",
         "List",
         {"filter": 'this.metadata.tenant == "globex"'},
-        token=yard.token("operator"),
+        token=environment.token("operator"),
     )
     assert (listed["size"], listed["total"]) == (100, 150)

@@ -70,7 +70,7 @@ paths = st.sampled_from(
 
 @given(old=clusters, new=clusters, chosen=st.lists(paths, min_size=1, max_size=3))
 def test_what_is_not_named_stays(old: Cluster, new: Cluster, chosen: list[str]) -> None:
-    merged = masks.merge(old, new, masks.parse(chosen, PUBLIC), PUBLIC)
+    merged = masks.merge(old, new, masks.parse_paths(chosen, PUBLIC), PUBLIC)
     for path in _leaves(old) | _leaves(new) | _leaves(merged):
         if not any(_covers(mask, path) for mask in chosen):
             assert _at(merged, path) == _at(old, path), path
@@ -83,7 +83,7 @@ def test_what_is_not_named_stays(old: Cluster, new: Cluster, chosen: list[str]) 
 
 @given(old=clusters, new=clusters, chosen=st.lists(paths, min_size=1, max_size=3))
 def test_a_second_time_changes_nothing(old: Cluster, new: Cluster, chosen: list[str]) -> None:
-    tree = masks.parse(chosen, PUBLIC)
+    tree = masks.parse_paths(chosen, PUBLIC)
     once = masks.merge(old, new, tree, PUBLIC)
     assert masks.merge(once, new, tree, PUBLIC) == once
 
@@ -105,6 +105,26 @@ def test_nothing_is_changed_by_itself(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
+    "path, after",
+    [
+        pytest.param("metadata.labels.a", {"b": "2"}, id="a key that the body lacks is gone"),
+        pytest.param("metadata.labels.c", {"a": "1", "b": "2"}, id="one that nobody has"),
+        pytest.param("metadata.labels", {}, id="the whole map"),
+    ],
+)
+def test_what_the_mask_names_and_the_body_lacks_is_gone(path: str, after: dict[str, str]) -> None:
+    old = Cluster(metadata=Metadata(labels={"a": "1", "b": "2"}))
+    merged = masks.merge(old, Cluster(), masks.parse_paths([path], PUBLIC), PUBLIC)
+    assert merged.metadata.labels == after
+
+
+def test_a_node_set_that_the_mask_names_and_the_body_lacks_is_gone() -> None:
+    old = Cluster(spec=ClusterSpec(node_sets={"a": ClusterNodeSet(), "b": ClusterNodeSet(size=2)}))
+    merged = masks.merge(old, Cluster(), masks.parse_paths(["spec.node_sets.a"], PUBLIC), PUBLIC)
+    assert merged.spec.node_sets == {"b": ClusterNodeSet(size=2)}
+
+
+@pytest.mark.parametrize(
     "path, tree",
     [
         ("spec.zone", {"spec": {"zone": {}}}),
@@ -114,8 +134,8 @@ def test_nothing_is_changed_by_itself(cluster: Cluster) -> None:
         ("spec.template_parameters.a", {"spec": {"template_parameters": {"a": {}}}}),
     ],
 )
-def test_paths(path: str, tree: masks.Tree) -> None:
-    assert masks.parse([path], PUBLIC) == tree
+def test_paths(path: str, tree: masks.MaskTree) -> None:
+    assert masks.parse_paths([path], PUBLIC) == tree
 
 
 def test_a_shorter_path_covers_the_longer_ones() -> None:
@@ -123,7 +143,7 @@ def test_a_shorter_path_covers_the_longer_ones() -> None:
         ["spec.node_sets.a.size", "spec.node_sets"],
         ["spec.node_sets", "spec.node_sets.a"],
     ):
-        assert masks.parse(chosen, PUBLIC) == {"spec": {"node_sets": {}}}
+        assert masks.parse_paths(chosen, PUBLIC) == {"spec": {"node_sets": {}}}
 
 
 @pytest.mark.parametrize(
@@ -147,18 +167,20 @@ def test_a_shorter_path_covers_the_longer_ones() -> None:
 )
 def test_paths_that_lead_nowhere(path: str) -> None:
     with pytest.raises(Refused) as refused:
-        masks.parse([path], PUBLIC)
+        masks.parse_paths([path], PUBLIC)
     assert refused.value.violations[0].path == "update_mask"
 
 
 def test_a_branch_can_be_taken_out_of_a_mask() -> None:
-    tree = masks.parse(["status.state", "spec.zone", "metadata"], PUBLIC)
-    assert masks.names(tree, "status")
-    assert not masks.names(tree, "id")
-    assert masks.without(tree, "status") == {"spec": {"zone": {}}, "metadata": {}}
-    assert masks.without(tree, "metadata.version") == tree, "a part of a whole is kept elsewhere"
-    assert masks.names(masks.parse(["status"], PUBLIC), "status")
-    assert not masks.names(masks.parse(["metadata"], PUBLIC), "metadata.version")
+    tree = masks.parse_paths(["status.state", "spec.zone", "metadata"], PUBLIC)
+    assert masks.contains_path(tree, "status")
+    assert not masks.contains_path(tree, "id")
+    assert masks.remove_path(tree, "status") == {"spec": {"zone": {}}, "metadata": {}}
+    assert masks.remove_path(tree, "metadata.version") == tree, (
+        "a part of a whole is kept elsewhere"
+    )
+    assert masks.contains_path(masks.parse_paths(["status"], PUBLIC), "status")
+    assert not masks.contains_path(masks.parse_paths(["metadata"], PUBLIC), "metadata.version")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from boatyard.model.generated.osac import Cluster
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment
 from tests.api.roles import BY_KIND, CLUSTERS, As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -33,14 +33,20 @@ async def test_an_order_is_completed_from_its_template(member: As) -> None:
     assert made["metadata"]["tenant"] == "acme"
 
 
-async def test_an_order_is_due_at_once_and_carries_its_finalizer(member: As, yard: Yard) -> None:
+async def test_an_order_is_due_at_once_and_carries_its_finalizer(
+    member: As, environment: ApiEnvironment
+) -> None:
     made = await member.cluster()
-    stored = await yard.ledger.documents.get(Cluster, made["id"])
+    stored = await environment.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.metadata.finalizers == ("boatyard.io/order",)
     assert stored.spec.pull_secret == "from-the-template"
-    leases = await yard.ledger.work.take(
-        kinds=["Cluster"], limit=1000, lease_seconds=1, worker="w", now=yard.ledger.clock.now()
+    leases = await environment.ledger.work.take(
+        kinds=["Cluster"],
+        limit=1000,
+        lease_seconds=1,
+        worker="w",
+        now=environment.ledger.clock.now(),
     )
     assert made["id"] in {lease.id for lease in leases}
 
@@ -104,8 +110,8 @@ async def test_there_is_one_default_version(operator: As) -> None:
     assert [item["id"] for item in found["items"]] == [before["id"]]
 
 
-async def test_racing_for_the_default_leaves_one(yard: Yard) -> None:
-    operator = As(yard, yard.grpc, "operator")
+async def test_racing_for_the_default_leaves_one(environment: ApiEnvironment) -> None:
+    operator = As(environment, environment.grpc, "operator")
     service = f"{PRIVATE}.ClusterVersions"
     made = [
         await operator(service, "Create", object=BY_KIND["ClusterVersion"].fresh())
@@ -179,13 +185,15 @@ async def test_21_a_hub_by_id_alone_has_a_name(operator: As) -> None:
     assert derived["metadata"]["name"] == f"ocp-{operator._door.name}"
 
 
-async def test_24_secrets_are_not_readable_in_the_database(member: As, yard: Yard) -> None:
+async def test_24_secrets_are_not_readable_in_the_database(
+    member: As, environment: ApiEnvironment
+) -> None:
     made = await member.cluster(pull_secret="clear-as-day")
-    rows = await yard.ledger._connections.read(
+    rows = await environment.ledger._connections.read(
         "looking", "select data from documents where id = $1", made["id"]
     )
     assert b"clear-as-day" not in rows[0][0]
-    rows = await yard.ledger._connections.read(
+    rows = await environment.ledger._connections.read(
         "looking", "select data from events where id = $1", made["id"]
     )
     assert b"clear-as-day" not in rows[0][0]
@@ -200,12 +208,12 @@ async def test_n13_credentials_of_an_unknown_cluster_are_not_found(member: As) -
         assert "PROGRESSING" in failed.message
 
 
-async def test_signals_are_events_and_make_the_object_due(yard: Yard) -> None:
-    operator = As(yard, yard.grpc, "operator")
-    made = await As(yard, yard.grpc, "member").cluster()
+async def test_signals_are_events_and_make_the_object_due(environment: ApiEnvironment) -> None:
+    operator = As(environment, environment.grpc, "operator")
+    made = await As(environment, environment.grpc, "member").cluster()
     await operator(f"{PRIVATE}.Clusters", "Signal", id=made["id"])
-    await yard.ledger.events.publish()
-    rows = await yard.ledger.events.happenings([("Cluster", made["id"])], 10)
+    await environment.ledger.events.publish()
+    rows = await environment.ledger.events.list_history([("Cluster", made["id"])], 10)
     assert [row.type for row in rows] == [1, 4]
     assert (await operator(f"{PRIVATE}.Clusters", "Get", id=made["id"]))["metadata"].get(
         "version", 0

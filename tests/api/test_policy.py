@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from boatyard.api.kinds import VIEWS
+from boatyard.api.kinds import VIEWS, WRITABLE_KINDS
 from boatyard.ledger.changes import Insert
 from boatyard.model import wire
 from boatyard.model.generated.boatyard import (
@@ -21,7 +21,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Metadata
 from boatyard.model.generated.rest import ROUTES
 from tests.api.backups import BACKUPS, finished_backup
-from tests.api.doors import OURS, PRIVATE, PUBLIC, Door, Failed, Yard
+from tests.api.doors import OURS, PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
 from tests.api.roles import BY_KIND
 from tests.support import permissions
 from tests.support.permissions import LETTERS
@@ -37,7 +37,7 @@ NO_ID = "0" * 36
 # Services whose calls name an object of another kind than their own, and how.
 NAMED = {
     f"{OURS}.Access": ("cluster", "Cluster"),
-    f"{OURS}.Stories": ("cluster", "Cluster"),
+    f"{OURS}.RunLogs": ("cluster", "Cluster"),
     f"{OURS}.Hubs": ("hub", "Hub"),
     f"{OURS}.RoleRuns": ("order", "Order"),
 }
@@ -52,8 +52,8 @@ STREAMS = {
 class Objects:
     """Objects of every kind of tenant acme, of everybody and of tenant globex, made on first use."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    def __init__(self, environment: ApiEnvironment) -> None:
+        self._environment = environment
         self._ids: dict[tuple[str, str], str] = {}
 
     async def id(self, kind: str, whose: str = "own") -> str:
@@ -65,7 +65,7 @@ class Objects:
         if kind == "Tenant":
             return tenant
         if kind == "Backup":
-            return str((await finished_backup(self._yard, tenant))["id"])
+            return str((await finished_backup(self._environment, tenant))["id"])
         if kind in ("Leftover", "TemplateSource"):
             return await self._insert(
                 {"Leftover": Leftover, "TemplateSource": TemplateSource}[kind]
@@ -75,11 +75,11 @@ class Objects:
         body = BY_KIND[kind].fresh()
         if kind != "Hub":
             body["metadata"]["tenant"] = tenant
-        answer = await self._yard.grpc.call(
+        answer = await self._environment.grpc.call(
             f"{PRIVATE}.{BY_KIND[kind].service}",
             "Create",
             {"object": body},
-            token=self._yard.token("operator"),
+            token=self._environment.token("operator"),
         )
         if kind == "Cluster":
             await self._finish(answer["id"], tenant)
@@ -87,14 +87,14 @@ class Objects:
 
     async def _insert(self, cls: type[Any]) -> str:
         id = cls.__name__.lower()
-        now = self._yard.ledger.clock.now()
+        now = self._environment.ledger.clock.now()
         metadata = Metadata(name=id, tenant="system", creation_timestamp=now)
-        await self._yard.ledger.commit([Insert(cls(id=id, metadata=metadata))], now=now)
+        await self._environment.ledger.commit([Insert(cls(id=id, metadata=metadata))], now=now)
         return id
 
     async def _finish(self, cluster: str, tenant: str) -> None:
         """What the worker leaves behind: an order with credentials, and a receipt."""
-        now = self._yard.ledger.clock.now()
+        now = self._environment.ledger.clock.now()
         order = Order(
             id=cluster,
             metadata=Metadata(name=f"order-{cluster}", tenant=tenant, creation_timestamp=now),
@@ -103,12 +103,12 @@ class Objects:
                 receipt=Receipt(requested_at=now, finished_at=now),
             ),
         )
-        await self._yard.ledger.commit([Insert(order)], now=now)
+        await self._environment.ledger.commit([Insert(order)], now=now)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def objects(yard: Yard) -> Objects:
-    return Objects(yard)
+async def objects(environment: ApiEnvironment) -> Objects:
+    return Objects(environment)
 
 
 def _target(service: str, rpc: str) -> tuple[str, str]:
@@ -173,7 +173,12 @@ def _reaches(door: Door, service: str, rpc: str) -> bool:
 
 
 async def _answer(
-    yard: Yard, door: Door, objects: Objects, call: tuple[str, str], whose: str, role: str
+    environment: ApiEnvironment,
+    door: Door,
+    objects: Objects,
+    call: tuple[str, str],
+    whose: str,
+    role: str,
 ) -> str:
     """`answered`, or the code that refuses."""
     _field, kind = _target(*call)
@@ -182,7 +187,7 @@ async def _answer(
     id = await objects.id(kind, whose) if kind else ""
     if call[1] == "Delete" and LETTERS[role] in roles:
         id = NO_ID  # the object is needed by the next call; test_deleting.py deletes
-    token = yard.token(role) if role != "none" else ""
+    token = environment.token(role) if role != "none" else ""
     code, _words = await _code(door, *call, _body(*call, id, whose), token)
     refused = {"UNAUTHENTICATED", "PERMISSION_DENIED", "INTERNAL", "NOT_FOUND"}
     if id == NO_ID:
@@ -191,7 +196,7 @@ async def _answer(
 
 
 async def test_both_doors_answer_the_roles_of_the_table(
-    yard: Yard, door: Door, objects: Objects
+    environment: ApiEnvironment, door: Door, objects: Objects
 ) -> None:
     answers, expected = {}, {}
     for call, roles in CALLS.items():
@@ -199,14 +204,14 @@ async def test_both_doors_answer_the_roles_of_the_table(
             continue
         for role in (*PEOPLE, "none"):
             key = f"{'/'.join(call)} by {role}"
-            answers[key] = await _answer(yard, door, objects, call, "own", role)
+            answers[key] = await _answer(environment, door, objects, call, "own", role)
             refusal = "UNAUTHENTICATED" if role == "none" else "PERMISSION_DENIED"
             expected[key] = "answered" if LETTERS[role] in roles.own else refusal
     assert answers == expected
 
 
 async def test_shared_objects_are_seen_and_not_changed(
-    yard: Yard, door: Door, objects: Objects
+    environment: ApiEnvironment, door: Door, objects: Objects
 ) -> None:
     """Nor is anything handed out that opens them."""
     answers, expected = {}, {}
@@ -215,13 +220,13 @@ async def test_shared_objects_are_seen_and_not_changed(
             continue
         for role in PEOPLE:
             key = f"{'/'.join(call)} by {role}"
-            answers[key] = await _answer(yard, door, objects, call, "shared", role)
+            answers[key] = await _answer(environment, door, objects, call, "shared", role)
             expected[key] = "answered" if LETTERS[role] in roles.shared else "PERMISSION_DENIED"
     assert answers == expected
 
 
 async def test_a_strangers_object_is_answered_like_none(
-    yard: Yard, door: Door, objects: Objects
+    environment: ApiEnvironment, door: Door, objects: Objects
 ) -> None:
     """Whoever may not do it to their own either is denied before anything is looked up."""
     for call, roles in CALLS.items():
@@ -237,7 +242,7 @@ async def test_a_strangers_object_is_answered_like_none(
             answers = []
             for id in (await objects.id(kind, "foreign"), NO_ID):
                 body = _body(*call, id, "foreign")
-                code, words = await _code(door, *call, body, yard.token(role))
+                code, words = await _code(door, *call, body, environment.token(role))
                 answers.append((code, words.replace(id, "ID")))
             assert answers[0] == answers[1], f"{call} by {role}"
             allowed = LETTERS[role] in roles.own
@@ -250,11 +255,11 @@ LISTS = [call for call, roles in CALLS.items() if call[1] == "List" and roles.fo
 
 
 async def _listed(
-    yard: Yard, door: Door, service: str, role: str, text: str = ""
+    environment: ApiEnvironment, door: Door, service: str, role: str, text: str = ""
 ) -> tuple[set[str], set[str]]:
     """The ids and the tenants of what a role is shown."""
     body: dict[str, Any] = {"limit": 1000} | ({"filter": text} if text else {})
-    page = await door.call(service, "List", body, token=yard.token(role))
+    page = await door.call(service, "List", body, token=environment.token(role))
     items = page.get("items", [])
     assert page.get("total", 0) == len(items)
     return {item["id"] for item in items}, {item["metadata"]["tenant"] for item in items}
@@ -262,12 +267,12 @@ async def _listed(
 
 @pytest.mark.parametrize("service", [service for service, _rpc in LISTS])
 async def test_lists_show_own_and_shared_only(
-    yard: Yard, door: Door, objects: Objects, service: str
+    environment: ApiEnvironment, door: Door, objects: Objects, service: str
 ) -> None:
     kind, roles = VIEWS[service].kind.name, CALLS[service, "List"]
     ids = {whose: await objects.id(kind, whose) for whose in TENANTS if roles.of(whose)}
     for role in PEOPLE:
-        shown, tenants = await _listed(yard, door, service, role)
+        shown, tenants = await _listed(environment, door, service, role)
         expected = {whose for whose in ids if LETTERS[role] in (roles.of(whose) or "")}
         assert {whose for whose, id in ids.items() if id in shown} == expected, role
         assert role == "operator" or tenants <= {"acme", "shared"}, role
@@ -275,7 +280,7 @@ async def test_lists_show_own_and_shared_only(
 
 @pytest.mark.parametrize("service", [service for service, _rpc in LISTS])
 async def test_no_filter_leads_to_what_is_a_strangers(
-    yard: Yard, objects: Objects, service: str
+    environment: ApiEnvironment, objects: Objects, service: str
 ) -> None:
     """Through one door: both hand the filter on as it is."""
     theirs = await objects.id(VIEWS[service].kind.name, "foreign")
@@ -285,37 +290,32 @@ async def test_no_filter_leads_to_what_is_a_strangers(
         'this.metadata.tenant == "acme" || this.metadata.tenant != "acme"',
         f'!(this.id == "nothing") || this.id == "{theirs}"',
     ):
-        shown, tenants = await _listed(yard, yard.grpc, service, "member", text)
+        shown, tenants = await _listed(environment, environment.grpc, service, "member", text)
         assert theirs not in shown, text
         assert tenants <= {"acme", "shared"}, text
 
 
 async def test_every_list_that_tenants_read_is_looked_at() -> None:
-    assert {service for service, _rpc in LISTS} == {
-        f"{OURS}.Backups",
-        f"{PUBLIC}.ClusterTemplates",
-        f"{PUBLIC}.ClusterVersions",
-        f"{PUBLIC}.Clusters",
-        f"{PUBLIC}.HostTypes",
-        f"{PUBLIC}.Projects",
-        f"{PUBLIC}.Tenants",
-    }
+    public_kinds = {f"{PUBLIC}.{kind.service}" for kind in WRITABLE_KINDS if kind.public}
+    assert {service for service, _rpc in LISTS} == {BACKUPS, *public_kinds}
 
 
-async def test_a_tenant_cannot_create_for_another(yard: Yard, door: Door) -> None:
+async def test_a_tenant_cannot_create_for_another(environment: ApiEnvironment, door: Door) -> None:
     """The answer does not depend on whether that other exists."""
     answers = []
     for tenant in ("globex", "nobody", "shared", "system"):
         body = {"metadata": {"name": "x", "tenant": tenant}, "spec": {"template": {"name": "ocp"}}}
         with pytest.raises(Failed) as failed:
             await door.call(
-                f"{PUBLIC}.Clusters", "Create", {"object": body}, token=yard.token("member")
+                f"{PUBLIC}.Clusters", "Create", {"object": body}, token=environment.token("member")
             )
         answers.append((failed.value.code, failed.value.message.replace(tenant, "T")))
     assert set(answers) == {("PERMISSION_DENIED", "the tenant 'T' cannot be assigned")}
 
 
-async def test_an_id_is_not_an_oracle(yard: Yard, door: Door, objects: Objects) -> None:
+async def test_an_id_is_not_an_oracle(
+    environment: ApiEnvironment, door: Door, objects: Objects
+) -> None:
     theirs = await objects.id("Cluster")
     for id in (theirs, "free-to-take"):
         body = {"id": id, "metadata": {"name": "x"}, "spec": {"template": {"name": "ocp"}}}
@@ -324,29 +324,34 @@ async def test_an_id_is_not_an_oracle(yard: Yard, door: Door, objects: Objects) 
                 f"{PUBLIC}.Clusters",
                 "Create",
                 {"object": body},
-                token=yard.token("member", "globex"),
+                token=environment.token("member", "globex"),
             )
         assert failed.value.code == "INVALID_ARGUMENT"
         assert failed.value.violations == {"id": "is chosen by the service; leave it out"}
 
 
-async def test_names_of_strangers_are_free(yard: Yard, door: Door) -> None:
+async def test_names_of_strangers_are_free(environment: ApiEnvironment, door: Door) -> None:
     for tenant in ("acme", "globex"):
         body = {"metadata": {"name": f"same-{door.name}"}, "spec": {"template": {"name": "ocp"}}}
         await door.call(
-            f"{PUBLIC}.Clusters", "Create", {"object": body}, token=yard.token("member", tenant)
+            f"{PUBLIC}.Clusters",
+            "Create",
+            {"object": body},
+            token=environment.token("member", tenant),
         )
 
 
-async def test_a_reference_to_a_stranger_is_not_found(yard: Yard, door: Door) -> None:
+async def test_a_reference_to_a_stranger_is_not_found(
+    environment: ApiEnvironment, door: Door
+) -> None:
     """Also for an operator who acts for a tenant."""
-    operator = yard.token("operator")
+    operator = environment.token("operator")
     secret = {"metadata": {"name": f"private-{door.name}", "tenant": "globex"}, "title": "x"}
-    made = await yard.grpc.call(
+    made = await environment.grpc.call(
         f"{PRIVATE}.ClusterTemplates", "Create", {"object": secret}, token=operator
     )
     for key in ({"id": made["id"]}, {"name": f"private-{door.name}"}):
-        for token, tenant in ((yard.token("member"), ""), (operator, "acme")):
+        for token, tenant in ((environment.token("member"), ""), (operator, "acme")):
             body = {"metadata": {"name": "x", "tenant": tenant}, "spec": {"template": key}}
             with pytest.raises(Failed) as failed:
                 await door.call(f"{PUBLIC}.Clusters", "Create", {"object": body}, token=token)
@@ -355,24 +360,26 @@ async def test_a_reference_to_a_stranger_is_not_found(yard: Yard, door: Door) ->
 
 
 async def test_credentials_are_for_those_who_may_change_the_cluster(
-    yard: Yard, door: Door, objects: Objects
+    environment: ApiEnvironment, door: Door, objects: Objects
 ) -> None:
     id = await objects.id("Cluster")
     service = f"{PUBLIC}.Clusters"
     for role in ("member", "admin", "operator"):
-        token = yard.token(role)
+        token = environment.token(role)
         assert await door.call(service, "GetKubeconfigViaHttp", {"id": id}, token=token) == (
             "kube: config"
         )
         assert await door.call(service, "GetPasswordViaHttp", {"id": id}, token=token) == "secret"
-    member = yard.token("member")
-    shown = await yard.grpc.call(service, "GetKubeconfig", {"id": id}, token=member)
+    member = environment.token("member")
+    shown = await environment.grpc.call(service, "GetKubeconfig", {"id": id}, token=member)
     assert shown == {"kubeconfig": "kube: config"}
-    shown = await yard.grpc.call(service, "GetPassword", {"id": id}, token=member)
+    shown = await environment.grpc.call(service, "GetPassword", {"id": id}, token=member)
     assert shown == {"password": "secret"}
     for rpc in ("GetKubeconfigViaHttp", "GetPasswordViaHttp"):
         with pytest.raises(Failed) as failed:
-            await door.call(service, rpc, {"id": id}, token=yard.token("viewer"))
+            await door.call(service, rpc, {"id": id}, token=environment.token("viewer"))
         assert failed.value.code == "PERMISSION_DENIED"
-    shown = await door.call(f"{OURS}.Orders", "Get", {"id": id}, token=yard.token("operator"))
+    shown = await door.call(
+        f"{OURS}.Orders", "Get", {"id": id}, token=environment.token("operator")
+    )
     assert shown["status"]["credentials"] == {"kubeconfig": "***", "password": "***"}

@@ -13,8 +13,9 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from boatyard.api.callers import Issuer
-from boatyard.api.calls import ROLE_RUNS, Method
+from boatyard.api.authentication import TokenIssuer
+from boatyard.api.methods import Method
+from boatyard.api.role_runs import ROLE_RUNS
 from boatyard.ledger.changes import Archive, Insert, Replace
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
@@ -31,9 +32,9 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.model.generated.rest import ROUTES
-from boatyard.orderbook.port import asked_steps
-from boatyard.resources.orders import asking
-from tests.api.doors import PUBLIC, Door, Failed, Yard, running
+from boatyard.orderbook.port import list_requested_steps
+from boatyard.resources.orders import role_requests
+from tests.api.doors import PUBLIC, ApiEnvironment, Door, Failed, running
 
 together = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,9 +46,12 @@ _numbers = iter(range(1000))
 
 
 async def an_order(
-    yard: Yard, *steps: Step, items: tuple[Item, ...] = (ROLE, HOST, NODE), kubeconfig: str = ""
+    environment: ApiEnvironment,
+    *steps: Step,
+    items: tuple[Item, ...] = (ROLE, HOST, NODE),
+    kubeconfig: str = "",
 ) -> Order:
-    now = yard.ledger.clock.now()
+    now = environment.ledger.clock.now()
     id = f"run-{next(_numbers)}"
     order = Order(
         id=id,
@@ -57,20 +61,22 @@ async def an_order(
             items=items, steps=steps, credentials=Credentials(kubeconfig=kubeconfig)
         ),
     )
-    await yard.ledger.commit([Insert(order)], now=now)
-    return await stored(yard, id)
+    await environment.ledger.commit([Insert(order)], now=now)
+    return await stored(environment, id)
 
 
-async def stored(yard: Yard, id: str) -> Order:
-    order = await yard.ledger.documents.get(Order, id)
+async def stored(environment: ApiEnvironment, id: str) -> Order:
+    order = await environment.ledger.documents.get(Order, id)
     assert order is not None
     return order
 
 
-def token_of(yard: Yard, order: Order, attempt: int = 1, **more: Any) -> str:
+def token_of(environment: ApiEnvironment, order: Order, attempt: int = 1, **more: Any) -> str:
     run = OrderRun(order=order.id, item="role", attempt=attempt)
-    now = yard.ledger.clock.now()
-    return yard.issuer.create_run_token(run, **{"ttl": timedelta(hours=1), "now": now} | more)
+    now = environment.ledger.clock.now()
+    return environment.issuer.create_run_token(
+        run, **{"ttl": timedelta(hours=1), "now": now} | more
+    )
 
 
 async def refused(door: Door, rpc: str, token: str, **body: Any) -> Failed:
@@ -84,16 +90,19 @@ async def refused(door: Door, rpc: str, token: str, **body: Any) -> Failed:
 # --- what else it opens: nothing ---------------------------------------------------------------
 
 
-async def opened(yard: Yard, token: str) -> set[str]:
+async def opened(environment: ApiEnvironment, token: str) -> set[str]:
     """Every call of the whole server that was not refused for whom it was from."""
     found = set()
     for service in wire.services().values():
         for method in service.methods:
             name = f"{service.full_name}/{method.name}"
-            if await _grpc_code(yard.channel, name, token, method.server_streaming) not in REFUSED:
+            if (
+                await _grpc_code(environment.channel, name, token, method.server_streaming)
+                not in REFUSED
+            ):
                 found.add(name)
     for route in ROUTES:
-        if await _rest_code(yard.client, route, token) not in (401, 403):
+        if await _rest_code(environment.client, route, token) not in (401, 403):
             found.add(f"{route.service}/{route.rpc}")
     return found
 
@@ -126,22 +135,28 @@ async def _rest_code(client: httpx.AsyncClient, route: Any, token: str) -> int:
 
 
 @together
-async def test_a_runs_token_is_refused_by_every_other_call_of_the_server(yard: Yard) -> None:
-    order = await an_order(yard)
+async def test_a_runs_token_is_refused_by_every_other_call_of_the_server(
+    environment: ApiEnvironment,
+) -> None:
+    order = await an_order(environment)
     assert len(ROUTES) > 200
-    assert await opened(yard, token_of(yard, order)) == {NO_TOKEN_NEEDED}, "nor without its order"
-    for door in (yard.grpc, yard.rest):
-        assert await door.call(ROLE_RUNS, "Get", {"order": order.id}, token=token_of(yard, order))
+    assert await opened(environment, token_of(environment, order)) == {NO_TOKEN_NEEDED}, (
+        "nor without its order"
+    )
+    for door in (environment.grpc, environment.rest):
+        assert await door.call(
+            ROLE_RUNS, "Get", {"order": order.id}, token=token_of(environment, order)
+        )
 
 
 @together
 async def test_the_walk_finds_a_door_that_lets_runs_in(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = await an_order(yard)
-    monkeypatch.setattr(Method, "admit", lambda _self, caller: caller)
+    order = await an_order(environment)
+    monkeypatch.setattr(Method, "check_run_token", lambda _self, caller: caller)
 
-    found = await opened(yard, token_of(yard, order))
+    found = await opened(environment, token_of(environment, order))
 
     assert len(found) > 100, "what the contract has and nobody serves"
     # The table of who may do what, and whom one sees, stand behind the door.
@@ -180,58 +195,60 @@ OVER = [
 @together
 @pytest.mark.parametrize("change", OVER)
 async def test_it_is_worth_nothing_once_its_run_is_over(
-    yard: Yard, door: Door, change: Any
+    environment: ApiEnvironment, door: Door, change: Any
 ) -> None:
-    order = await an_order(yard, kubeconfig=SECRET)
-    token = token_of(yard, order)
-    await yard.ledger.commit([Replace(change(order))], now=yard.ledger.clock.now())
+    order = await an_order(environment, kubeconfig=SECRET)
+    token = token_of(environment, order)
+    await environment.ledger.commit([Replace(change(order))], now=environment.ledger.clock.now())
 
     for rpc, more in (("Ask", {"step": "hosts"}), ("Get", {"kubeconfig": True})):
         failed = await refused(door, rpc, token, order=order.id, **more)
         assert failed.code == "UNAUTHENTICATED"
         assert "its run is over" in failed.message
-    assert asked_steps(await stored(yard, order.id)) == frozenset()
+    assert list_requested_steps(await stored(environment, order.id)) == frozenset()
 
 
 @together
 @pytest.mark.parametrize("change", OVER)
 async def test_without_the_look_at_its_run_it_would_still_be_good(
-    yard: Yard, door: Door, change: Any, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, door: Door, change: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = await an_order(yard)
-    await yard.ledger.commit([Replace(change(order))], now=yard.ledger.clock.now())
-    monkeypatch.setattr(asking, "is_under_way", lambda _order, _run: True)
+    order = await an_order(environment)
+    await environment.ledger.commit([Replace(change(order))], now=environment.ledger.clock.now())
+    monkeypatch.setattr(role_requests, "is_run_active", lambda _order, _run: True)
 
     assert await door.call(
-        ROLE_RUNS, "Ask", {"order": order.id, "step": "hosts"}, token=token_of(yard, order)
+        ROLE_RUNS, "Ask", {"order": order.id, "step": "hosts"}, token=token_of(environment, order)
     )
 
 
 @together
-async def test_it_ends_with_the_order_and_with_its_time(yard: Yard, door: Door) -> None:
-    order = await an_order(yard)
-    now = yard.ledger.clock.now()
-    late = token_of(yard, order, ttl=timedelta(seconds=60), now=now - timedelta(seconds=66))
+async def test_it_ends_with_the_order_and_with_its_time(
+    environment: ApiEnvironment, door: Door
+) -> None:
+    order = await an_order(environment)
+    now = environment.ledger.clock.now()
+    late = token_of(environment, order, ttl=timedelta(seconds=60), now=now - timedelta(seconds=66))
     failed = await refused(door, "Get", late, order=order.id)
     assert (failed.code, "expired" in failed.message) == ("UNAUTHENTICATED", True)
-    token = token_of(yard, order)
-    await yard.ledger.commit([Archive(order)], now=now)
+    token = token_of(environment, order)
+    await environment.ledger.commit([Archive(order)], now=now)
     failed = await refused(door, "Get", token, order=order.id)
     assert failed.code == "UNAUTHENTICATED"
 
 
 @together
-async def test_another_order_is_answered_like_none(yard: Yard, door: Door) -> None:
-    mine, other = await an_order(yard), await an_order(yard)
+async def test_another_order_is_answered_like_none(environment: ApiEnvironment, door: Door) -> None:
+    mine, other = await an_order(environment), await an_order(environment)
     answers = set()
     for id in (other.id, "nobody", ""):
         for rpc in ("Ask", "Get"):
             if door.name == "rest" and not id:
                 continue
-            failed = await refused(door, rpc, token_of(yard, mine), order=id, step="hosts")
+            failed = await refused(door, rpc, token_of(environment, mine), order=id, step="hosts")
             answers.add((failed.code, failed.message))
     assert answers == {("PERMISSION_DENIED", "the token is good for another order")}
-    assert asked_steps(await stored(yard, other.id)) == frozenset()
+    assert list_requested_steps(await stored(environment, other.id)) == frozenset()
 
 
 # --- asking -----------------------------------------------------------------------------------
@@ -239,24 +256,24 @@ async def test_another_order_is_answered_like_none(yard: Yard, door: Door) -> No
 
 @together
 async def test_a_step_is_asked_for_with_all_it_needs_once_and_the_order_is_due(
-    yard: Yard, door: Door
+    environment: ApiEnvironment, door: Door
 ) -> None:
-    order = await an_order(yard)
-    token = token_of(yard, order)
+    order = await an_order(environment)
+    token = token_of(environment, order)
     ask = {"order": order.id, "step": "network"}
 
     assert await door.call(ROLE_RUNS, "Ask", ask, token=token) == {"steps": ["hosts", "network"]}
-    leases = await yard.ledger.work.take(
-        kinds=["Order"], limit=1000, lease_seconds=1, worker="w", now=yard.ledger.clock.now()
+    leases = await environment.ledger.work.take(
+        kinds=["Order"], limit=1000, lease_seconds=1, worker="w", now=environment.ledger.clock.now()
     )
     assert order.id in {lease.id for lease in leases}
-    written = await stored(yard, order.id)
-    assert asked_steps(written) == {"hosts", "network"}
+    written = await stored(environment, order.id)
+    assert list_requested_steps(written) == {"hosts", "network"}
 
     assert await door.call(ROLE_RUNS, "Ask", ask, token=token) == {}
-    assert (await stored(yard, order.id)).metadata.version == written.metadata.version
+    assert (await stored(environment, order.id)).metadata.version == written.metadata.version
     await door.call(ROLE_RUNS, "Ask", {**ask, "step": "platform"}, token=token)
-    assert asked_steps(await stored(yard, order.id)) == {
+    assert list_requested_steps(await stored(environment, order.id)) == {
         *("hosts", "network", "addresses", "names", "install")
     }
 
@@ -264,21 +281,21 @@ async def test_a_step_is_asked_for_with_all_it_needs_once_and_the_order_is_due(
 @together
 @pytest.mark.parametrize("step", ["", "storage", "install", "role", "validate", "hosts,names"])
 async def test_an_unknown_step_is_refused_with_those_there_are(
-    yard: Yard, door: Door, step: str
+    environment: ApiEnvironment, door: Door, step: str
 ) -> None:
-    order = await an_order(yard)
-    failed = await refused(door, "Ask", token_of(yard, order), order=order.id, step=step)
+    order = await an_order(environment)
+    failed = await refused(door, "Ask", token_of(environment, order), order=order.id, step=step)
     assert failed.code == "INVALID_ARGUMENT"
     assert "hosts, network, addresses, names, platform" in failed.violations["step"]
 
 
 @together
 async def test_two_who_write_at_once_lose_nothing(
-    yard: Yard, door: Door, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reconciler has written between our look and our commit: we look again."""
-    order = await an_order(yard)
-    commit, raced = yard.ledger.commit, []
+    order = await an_order(environment)
+    commit, raced = environment.ledger.commit, []
 
     async def slow(changes: Any, **more: Any) -> Any:
         if not raced:
@@ -287,25 +304,27 @@ async def test_two_who_write_at_once_lose_nothing(
             await commit([Replace(replace(order, status=status))], now=more["now"])
         return await commit(changes, **more)
 
-    monkeypatch.setattr(yard.ledger, "commit", slow)
+    monkeypatch.setattr(environment.ledger, "commit", slow)
     ask = {"order": order.id, "step": "hosts"}
-    assert await door.call(ROLE_RUNS, "Ask", ask, token=token_of(yard, order))
-    written = await stored(yard, order.id)
-    assert (asked_steps(written), written.status.facts) == ({"hosts"}, {"seen": "yes"})
+    assert await door.call(ROLE_RUNS, "Ask", ask, token=token_of(environment, order))
+    written = await stored(environment, order.id)
+    assert (list_requested_steps(written), written.status.facts) == ({"hosts"}, {"seen": "yes"})
 
 
 # --- telling ----------------------------------------------------------------------------------
 
 
 @together
-async def test_get_tells_steps_in_tenants_words_and_what_is_there(yard: Yard, door: Door) -> None:
+async def test_get_tells_steps_in_tenants_words_and_what_is_there(
+    environment: ApiEnvironment, door: Door
+) -> None:
     order = await an_order(
-        yard,
+        environment,
         Step(name="hosts", state=StepState.FAILED, reason="NoHosts", message="host r1 is dead"),
         Step(name="install", state=StepState.RUNNING),
         kubeconfig=SECRET,
     )
-    token = token_of(yard, order)
+    token = token_of(environment, order)
     await door.call(ROLE_RUNS, "Ask", {"order": order.id, "step": "hosts"}, token=token)
 
     shown = await door.call(ROLE_RUNS, "Get", {"order": order.id, "kubeconfig": True}, token=token)
@@ -331,10 +350,12 @@ async def test_get_tells_steps_in_tenants_words_and_what_is_there(yard: Yard, do
 
 @together
 async def test_the_kubeconfig_comes_with_the_platform_and_when_it_is_asked_for(
-    yard: Yard, door: Door
+    environment: ApiEnvironment, door: Door
 ) -> None:
-    order = await an_order(yard, Step(name="install", state=StepState.DONE), kubeconfig=SECRET)
-    token = token_of(yard, order)
+    order = await an_order(
+        environment, Step(name="install", state=StepState.DONE), kubeconfig=SECRET
+    )
+    token = token_of(environment, order)
     shown = await door.call(ROLE_RUNS, "Get", {"order": order.id}, token=token)
     assert shown["has_kubeconfig"] is True
     assert SECRET not in json.dumps(shown)
@@ -346,22 +367,22 @@ async def test_the_kubeconfig_comes_with_the_platform_and_when_it_is_asked_for(
 
 
 class Kubernetes:
-    async def keeps(self, _hub: str) -> bool:
+    async def stores_orders(self, _hub: str) -> bool:
         return True
 
-    async def credentials(self, _order: Order) -> None:
+    async def read_credentials(self, _order: Order) -> None:
         return None
 
 
 @pytest.fixture
-async def mirrored(ledger: Ledger, issuer: Issuer) -> AsyncIterator[Yard]:
-    async with running(ledger, issuer, elsewhere=Kubernetes()) as yard:
-        yield yard
+async def mirrored(ledger: Ledger, issuer: TokenIssuer) -> AsyncIterator[ApiEnvironment]:
+    async with running(ledger, issuer, remote_orders=Kubernetes()) as environment:
+        yield environment
 
 
 @pytest.mark.parametrize("name", ["grpc", "rest"])
 async def test_an_order_that_a_kubernetes_hub_keeps_is_not_asked_for_steps(
-    mirrored: Yard, name: str
+    mirrored: ApiEnvironment, name: str
 ) -> None:
     order = await an_order(mirrored)
     failed = await refused(
@@ -369,4 +390,4 @@ async def test_an_order_that_a_kubernetes_hub_keeps_is_not_asked_for_steps(
     )
     assert failed.code == "FAILED_PRECONDITION"
     assert "embedded hub" in failed.message
-    assert asked_steps(await stored(mirrored, order.id)) == frozenset()
+    assert list_requested_steps(await stored(mirrored, order.id)) == frozenset()

@@ -13,7 +13,7 @@ import pytest
 from boatyard.api import grpc as grpc_door
 from boatyard.api import rest as rest_door
 from tests.api import samples
-from tests.api.doors import PUBLIC, Failed, Yard
+from tests.api.doors import PUBLIC, ApiEnvironment, Failed
 from tests.api.watching import take, watching
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -21,42 +21,42 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 BIG = {f"a{number}": "x" * 2000 for number in range(100)}
 
 
-async def _cluster(yard: Yard) -> Any:
+async def _cluster(environment: ApiEnvironment) -> Any:
     sample = next(sample for sample in samples.SAMPLES if sample.kind == "Cluster").fresh()
     del sample["metadata"]["tenant"]
-    return await yard.grpc.call(
-        f"{PUBLIC}.Clusters", "Create", {"object": sample}, token=yard.token("member")
+    return await environment.grpc.call(
+        f"{PUBLIC}.Clusters", "Create", {"object": sample}, token=environment.token("member")
     )
 
 
-async def _grow(yard: Yard, id: str, number: int) -> None:
+async def _grow(environment: ApiEnvironment, id: str, number: int) -> None:
     """A change whose event is large."""
     body = {"id": id, "metadata": {"annotations": {**BIG, "n": str(number)}}}
-    await yard.grpc.call(
+    await environment.grpc.call(
         f"{PUBLIC}.Clusters",
         "Update",
         {"object": body, "update_mask": "metadata.annotations"},
-        token=yard.token("member"),
+        token=environment.token("member"),
     )
 
 
 async def test_one_who_does_not_read_does_not_stop_the_others(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is cut with a code that says what to do."""
     monkeypatch.setattr(grpc_door, "WRITE_SECONDS", 0.5)
-    token = yard.token("viewer")
-    made = await _cluster(yard)
+    token = environment.token("viewer")
+    made = await _cluster(environment)
     # A client that takes no more than it is asked for: no growing windows in between.
     options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65536)]
-    address = f"127.0.0.1:{yard.server.grpc_port}"
+    address = f"127.0.0.1:{environment.server.grpc_port}"
     async with (
         grpc.aio.insecure_channel(address, options=options) as channel,
-        watching(dataclasses.replace(yard, channel=channel), "grpc", token=token) as unread,
-        watching(yard, "grpc", token=token) as reads,
+        watching(dataclasses.replace(environment, channel=channel), "grpc", token=token) as unread,
+        watching(environment, "grpc", token=token) as reads,
     ):
         for number in range(20):
-            await _grow(yard, made["id"], number)
+            await _grow(environment, made["id"], number)
             assert len(await take(reads, 1)) == 1
         await asyncio.sleep(1.0)  # the bound on how long an event may lie unread
         with pytest.raises(Failed) as failed:
@@ -66,18 +66,20 @@ async def test_one_who_does_not_read_does_not_stop_the_others(
 
 
 async def test_a_rest_watcher_that_does_not_read_is_cut(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest_door, "WRITE_SECONDS", 0.5)
-    made = await _cluster(yard)
-    reader, writer = await asyncio.open_connection("127.0.0.1", yard.server.rest_port, limit=1024)
+    made = await _cluster(environment)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", environment.server.rest_port, limit=1024
+    )
     writer.write(
         b"GET /api/events/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        b"Authorization: Bearer " + yard.token("viewer").encode() + b"\r\n\r\n"
+        b"Authorization: Bearer " + environment.token("viewer").encode() + b"\r\n\r\n"
     )
     assert (await reader.readline()).startswith(b"HTTP/1.1 200")
     for number in range(60):  # more than the buffers of both sides hold together
-        await _grow(yard, made["id"], number)
+        await _grow(environment, made["id"], number)
     await asyncio.sleep(1.0)  # the bound on how long an event may lie unread
     async with asyncio.timeout(10):
         with contextlib.suppress(ConnectionError):

@@ -17,8 +17,8 @@ from boatyard.model.generated.osac import ClusterTemplate
 from boatyard.roles.content import Files, digest_of
 from boatyard.wiring import template_folders
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.template_folders import TemplateFolders, watched_folders, watching
-from tests.api.doors import Yard
+from boatyard.wiring.template_folders import TemplateFolders, watch_folders, watched_folders
+from tests.api.doors import ApiEnvironment
 from tests.support.roles import files, write
 
 OFFERED, FAULTY = TemplateSourceState.OFFERED, TemplateSourceState.FAULTY
@@ -28,7 +28,7 @@ SETS = "node_sets: {compute: {host_type: small, size: 3}}\n"
 together = pytest.mark.asyncio(loop_scope="module")  # of tests that share the suite's server
 
 
-class Shelf:
+class WatchedFolder:
     """A folder and who watches it, one look at a time."""
 
     def __init__(self, ledger: Ledger, root: Path, *others: Path) -> None:
@@ -44,7 +44,7 @@ class Shelf:
 
     async def looks(self, count: int = 2) -> None:
         for _ in range(count):
-            await self.watcher.look()
+            await self.watcher.scan()
 
     async def state(self, name: str) -> TemplateSourceState | None:
         found = await self.ledger.documents.get(TemplateSource, name)
@@ -57,12 +57,12 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(yard: Yard, tmp_path: Path) -> Shelf:
-    return Shelf(yard.ledger, tmp_path / "roles")
+def shelf(environment: ApiEnvironment, tmp_path: Path) -> WatchedFolder:
+    return WatchedFolder(environment.ledger, tmp_path / "roles")
 
 
 @together
-async def test_a_role_is_offered_once_it_stands_still(shelf: Shelf) -> None:
+async def test_a_role_is_offered_once_it_stands_still(shelf: WatchedFolder) -> None:
     made = shelf.put("still")
 
     await shelf.looks(1)
@@ -78,7 +78,9 @@ async def test_a_role_is_offered_once_it_stands_still(shelf: Shelf) -> None:
 
 
 @together
-async def test_a_role_with_mistakes_is_not_offered_until_they_are_mended(shelf: Shelf) -> None:
+async def test_a_role_with_mistakes_is_not_offered_until_they_are_mended(
+    shelf: WatchedFolder,
+) -> None:
     shelf.put("mended", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
     await shelf.looks()
 
@@ -93,7 +95,9 @@ async def test_a_role_with_mistakes_is_not_offered_until_they_are_mended(shelf: 
 
 
 @together
-async def test_a_changed_role_is_a_new_version_and_the_old_one_is_kept(shelf: Shelf) -> None:
+async def test_a_changed_role_is_a_new_version_and_the_old_one_is_kept(
+    shelf: WatchedFolder,
+) -> None:
     old = digest_of(shelf.put("versions"))
     await shelf.looks()
     new = digest_of(shelf.put("versions", tasks="- ansible.builtin.debug: {msg: new}\n"))
@@ -105,7 +109,7 @@ async def test_a_changed_role_is_a_new_version_and_the_old_one_is_kept(shelf: Sh
 
 
 @together
-async def test_a_role_taken_away_is_withdrawn_and_comes_back(shelf: Shelf) -> None:
+async def test_a_role_taken_away_is_withdrawn_and_comes_back(shelf: WatchedFolder) -> None:
     shelf.put("leaving")
     await shelf.looks()
     shutil.move(shelf.root / "leaving", shelf.root.parent / "leaving")
@@ -121,18 +125,18 @@ async def test_a_role_taken_away_is_withdrawn_and_comes_back(shelf: Shelf) -> No
 
 
 @together
-async def test_what_went_while_nobody_watched_is_withdrawn(shelf: Shelf) -> None:
+async def test_what_went_while_nobody_watched_is_withdrawn(shelf: WatchedFolder) -> None:
     shelf.put("unwatched")
     await shelf.looks()
     shutil.rmtree(shelf.root / "unwatched")
 
-    await Shelf(shelf.ledger, shelf.root).looks(1)
+    await WatchedFolder(shelf.ledger, shelf.root).looks(1)
 
     assert await shelf.state("unwatched") == WITHDRAWN
 
 
 @together
-async def test_a_folder_that_cannot_be_listed_withdraws_nothing(shelf: Shelf) -> None:
+async def test_a_folder_that_cannot_be_listed_withdraws_nothing(shelf: WatchedFolder) -> None:
     shelf.put("unmounted")
     await shelf.looks()
     os.rename(shelf.root, shelf.root.with_name("away"))
@@ -144,30 +148,30 @@ async def test_a_folder_that_cannot_be_listed_withdraws_nothing(shelf: Shelf) ->
 
 @together
 async def test_what_has_not_changed_is_not_read_again(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    shelf: WatchedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.put("quiet")
     await shelf.looks()
     monkeypatch.setattr(template_folders, "read_folder", None)
-    monkeypatch.setattr(shelf.watcher._offering, "sources", None)
+    monkeypatch.setattr(shelf.watcher._offering, "list_sources", None)
 
     await shelf.looks(3)
 
 
 @together
 async def test_one_that_breaks_the_reader_does_not_stop_the_others(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    shelf: WatchedFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     shelf.put("a_bug")
     shelf.put("b_well")
-    offer = shelf.watcher._offering.offer
+    offer = shelf.watcher._offering.publish
 
     async def breaking(name: str, *arguments: object, **more: object) -> object:
         if name == "a_bug":
             raise ZeroDivisionError
         return await offer(name, *arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shelf.watcher._offering, "offer", breaking)
+    monkeypatch.setattr(shelf.watcher._offering, "publish", breaking)
     await shelf.looks()
 
     assert await shelf.state("b_well") == OFFERED
@@ -176,7 +180,7 @@ async def test_one_that_breaks_the_reader_does_not_stop_the_others(
 
 @together
 async def test_what_could_not_be_stored_is_tried_again(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    shelf: WatchedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.put("patient")
     commit = shelf.ledger.commit
@@ -193,7 +197,9 @@ async def test_what_could_not_be_stored_is_tried_again(
 
 
 @together
-async def test_roles_that_serve_others_and_hidden_folders_are_left_alone(shelf: Shelf) -> None:
+async def test_roles_that_serve_others_and_hidden_folders_are_left_alone(
+    shelf: WatchedFolder,
+) -> None:
     write(shelf.root / "library", {"tasks/main.yaml": files()["tasks/post_install.yaml"]})
     write(shelf.root / ".hidden", files())
     (shelf.root / "README.md").write_text("about")
@@ -205,22 +211,26 @@ async def test_roles_that_serve_others_and_hidden_folders_are_left_alone(shelf: 
 
 
 @together
-async def test_the_first_folder_with_a_role_of_a_name_counts(yard: Yard, tmp_path: Path) -> None:
+async def test_the_first_folder_with_a_role_of_a_name_counts(
+    environment: ApiEnvironment, tmp_path: Path
+) -> None:
     two = tmp_path / "two"
-    both = Shelf(yard.ledger, tmp_path / "one", two)
+    both = WatchedFolder(environment.ledger, tmp_path / "one", two)
     first = both.put("doubled")
     write(two / "doubled", files(template=f"id: doubled\ntitle: Other\n{SETS}"))
 
     await both.looks(3)
 
-    source = await yard.ledger.documents.get(TemplateSource, "doubled")
+    source = await environment.ledger.documents.get(TemplateSource, "doubled")
     assert source is not None
     assert (source.status.origin, source.status.digest) == (str(both.root), digest_of(first))
 
 
 @together
-async def test_a_role_dropped_in_while_it_runs_is_offered_within_seconds(shelf: Shelf) -> None:
-    async with watching(shelf.ledger, [shelf.root]):
+async def test_a_role_dropped_in_while_it_runs_is_offered_within_seconds(
+    shelf: WatchedFolder,
+) -> None:
+    async with watch_folders(shelf.ledger, [shelf.root]):
         begun = time.monotonic()
         shelf.put("dropped")
         while await shelf.state("dropped") != OFFERED:
@@ -229,14 +239,14 @@ async def test_a_role_dropped_in_while_it_runs_is_offered_within_seconds(shelf: 
 
 
 @together
-async def test_two_who_watch_the_same_folder_do_not_quarrel(shelf: Shelf) -> None:
+async def test_two_who_watch_the_same_folder_do_not_quarrel(shelf: WatchedFolder) -> None:
     for number in range(4):
         shelf.put(f"common_{number}")
     shelf.put("common_bad", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
     watchers = [TemplateFolders(shelf.ledger, [shelf.root]) for _ in range(4)]
 
     for _ in range(3):
-        await asyncio.gather(*(one.look() for one in watchers))
+        await asyncio.gather(*(one.scan() for one in watchers))
 
     assert [await shelf.state(f"common_{number}") for number in range(4)] == [OFFERED] * 4
     assert await shelf.state("common_bad") == FAULTY
@@ -244,9 +254,9 @@ async def test_two_who_watch_the_same_folder_do_not_quarrel(shelf: Shelf) -> Non
 
 @together
 async def test_mistakes_are_told_in_the_log_once(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    shelf: WatchedFolder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_folders, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(template_folders, "RETRY_SECONDS", 0.0)
     shelf.put("logged", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
 
     await shelf.looks(5)
@@ -259,8 +269,8 @@ async def test_mistakes_are_told_in_the_log_once(
 def test_which_folders_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = tmp_path / "shipped"
     shipped.mkdir()
-    monkeypatch.setattr(template_folders, "_INSTALLED", tmp_path / "nowhere")
-    monkeypatch.setattr(template_folders, "_CHECKED_OUT", shipped)
+    monkeypatch.setattr(template_folders, "_INSTALLED_FOLDER", tmp_path / "nowhere")
+    monkeypatch.setattr(template_folders, "_CHECKED_OUT_FOLDER", shipped)
     data = str(tmp_path / "data")
     own = tmp_path / "data" / "roles"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from boatyard.ledger.changes import Archive, Insert, Note
+from boatyard.ledger.changes import Archive, EventNote, Insert
 from boatyard.model.caller import SYSTEM
 from boatyard.model.generated.boatyard import TemplateSourceState
 from boatyard.model.generated.osac import ClusterTemplate, Hub, HubSpec, Metadata
-from boatyard.resources.cluster_templates.offering import PUBLISHED, Offering
-from tests.api.doors import PRIVATE, Yard
+from boatyard.resources.cluster_templates.publisher import PUBLISHED_ORIGIN, TemplatePublisher
+from tests.api.doors import PRIVATE, ApiEnvironment
 from tests.api.publishing import (
     CLUSTERS,
     SECRET,
@@ -25,17 +25,19 @@ from tests.api.roles import As
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_the_same_content_again_changes_nothing(yard: Yard, operator: As) -> None:
+async def test_the_same_content_again_changes_nothing(
+    environment: ApiEnvironment, operator: As
+) -> None:
     first = await publish(operator, "twice")
-    before = await yard.ledger.documents.get(ClusterTemplate, "twice")
+    before = await environment.ledger.documents.get(ClusterTemplate, "twice")
     again = await publish(operator, "twice")
-    after = await yard.ledger.documents.get(ClusterTemplate, "twice")
+    after = await environment.ledger.documents.get(ClusterTemplate, "twice")
 
     assert (again, after) == (first, before)
 
 
 async def test_what_an_operator_has_set_stays_with_the_template(
-    yard: Yard, operator: As, door: Any
+    environment: ApiEnvironment, operator: As, door: Any
 ) -> None:
     name = f"secretive_{door.name}"
     await publish(operator, name)
@@ -48,18 +50,20 @@ async def test_what_an_operator_has_set_stays_with_the_template(
 
     await publish(operator, name, tasks="- ansible.builtin.debug: {msg: newer}\n")
 
-    kept = await yard.ledger.documents.get(ClusterTemplate, name)
+    kept = await environment.ledger.documents.get(ClusterTemplate, name)
     assert kept is not None
     assert kept.spec_defaults.pull_secret == SECRET
 
 
-async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operator: As) -> None:
+async def test_mistakes_leave_on_offer_what_was_there_before(
+    environment: ApiEnvironment, operator: As
+) -> None:
     good = await publish(operator, "spoilt")
     bad = await publish(operator, "spoilt", specs="argument_specs: {main: {options: 5}}")
 
     assert bad["status"]["state"] == "TEMPLATE_SOURCE_STATE_FAULTY"
     assert bad["status"]["digest"] == good["status"]["digest"]
-    kept = await yard.ledger.documents.get(ClusterTemplate, "spoilt")
+    kept = await environment.ledger.documents.get(ClusterTemplate, "spoilt")
     assert kept is not None
     assert (kept.digest, kept.withdrawn) == (good["status"]["digest"], False)
 
@@ -74,50 +78,58 @@ async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operato
     ],
 )
 async def test_a_platform_is_chosen_by_what_hubs_have(
-    yard: Yard, operator: As, platform: str, label: str | None
+    environment: ApiEnvironment, operator: As, platform: str, label: str | None
 ) -> None:
     hub = Hub(
         id="labelled",
         metadata=Metadata(name="labelled", tenant=SYSTEM),
         spec=HubSpec(labels={"platform": "planted"}, cordoned=True),
     )
-    await yard.ledger.commit([Insert(hub, Note("Created", "x"))], now=yard.ledger.clock.now())
+    await environment.ledger.commit(
+        [Insert(hub, EventNote("Created", "x"))], now=environment.ledger.clock.now()
+    )
     try:
         template = f"node_sets: {{a: {{host_type: small, size: 1}}}}\nplatform: {platform}\n"
         await publish(operator, "choosy", template=template)
     finally:
-        kept = await yard.ledger.documents.get(Hub, "labelled")
+        kept = await environment.ledger.documents.get(Hub, "labelled")
         assert kept is not None
-        await yard.ledger.commit([Archive(kept, Note("Gone", "x"))], now=yard.ledger.clock.now())
+        await environment.ledger.commit(
+            [Archive(kept, EventNote("Gone", "x"))], now=environment.ledger.clock.now()
+        )
 
-    made = await yard.ledger.documents.get(ClusterTemplate, "choosy")
+    made = await environment.ledger.documents.get(ClusterTemplate, "choosy")
     assert made is not None
     assert made.hub_labels.get("platform") == label
 
 
-async def test_one_template_belongs_to_one_role(yard: Yard, operator: As) -> None:
+async def test_one_template_belongs_to_one_role(environment: ApiEnvironment, operator: As) -> None:
     template = "id: shared_id\nnode_sets: {a: {host_type: small, size: 1}}"
     await publish(operator, "one_role", template=template)
 
     other = await publish(operator, "other_role", template=template)
-    elsewhere = await Offering(yard.ledger).offer("one_role", web("x"), origin="/folder")
+    elsewhere = await TemplatePublisher(environment.ledger).publish(
+        "one_role", web("x"), origin="/folder"
+    )
 
     assert "is the template of the role 'one_role'" in other["status"]["mistakes"][0]["message"]
     assert elsewhere.status.state == TemplateSourceState.FAULTY
     kept = await operator(SOURCES, "Get", id="one_role")
     assert (kept["status"]["origin"], kept["status"]["state"]) == (
-        PUBLISHED,
+        PUBLISHED_ORIGIN,
         "TEMPLATE_SOURCE_STATE_OFFERED",
     )
 
 
-async def test_a_role_that_changes_its_id_leaves_the_old_one(yard: Yard, operator: As) -> None:
+async def test_a_role_that_changes_its_id_leaves_the_old_one(
+    environment: ApiEnvironment, operator: As
+) -> None:
     sets = "node_sets: {a: {host_type: small, size: 1}}"
     await publish(operator, "moving", template=f"id: before\n{sets}")
     await publish(operator, "moving", template=f"id: after\n{sets}")
 
-    before = await yard.ledger.documents.get(ClusterTemplate, "before")
-    after = await yard.ledger.documents.get(ClusterTemplate, "after")
+    before = await environment.ledger.documents.get(ClusterTemplate, "before")
+    after = await environment.ledger.documents.get(ClusterTemplate, "after")
     assert before is not None
     assert after is not None
     assert (before.withdrawn, after.withdrawn) == (True, False)

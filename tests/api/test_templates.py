@@ -10,12 +10,12 @@ from jsonschema import Draft202012Validator
 
 from boatyard.model.generated.osac import Cluster, ClusterState
 from boatyard.resources.cluster_templates.contents import ContentFolders
-from boatyard.resources.cluster_templates.offering import Offering
+from boatyard.resources.cluster_templates.publisher import TemplatePublisher
 from boatyard.roles.content import digest_of
-from boatyard.roles.values import plain_values, unsealed
+from boatyard.roles.parameter_values import decode_secrets, plain_values
 from tests.api import samples
 from tests.api.backups import HUB, progress
-from tests.api.doors import PRIVATE, PUBLIC, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Failed
 from tests.api.publishing import (
     CLUSTERS,
     SECRET,
@@ -138,9 +138,11 @@ async def test_what_the_catalogue_does_not_have_is_a_mistake(
         ),
     ],
 )
-async def test_what_is_no_role_is_refused(yard: Yard, body: dict[str, Any], path: str) -> None:
+async def test_what_is_no_role_is_refused(
+    environment: ApiEnvironment, body: dict[str, Any], path: str
+) -> None:
     with pytest.raises(Failed) as failed:
-        await yard.grpc.call(TEMPLATES, "Publish", body, token=yard.token("operator"))
+        await environment.grpc.call(TEMPLATES, "Publish", body, token=environment.token("operator"))
 
     assert failed.value.code == "INVALID_ARGUMENT"
     assert path in failed.value.violations
@@ -165,7 +167,7 @@ async def test_an_order_is_checked_against_the_form_before_anything_runs(
 
 
 async def test_a_secret_parameter_is_shown_nowhere(
-    yard: Yard, operator: As, member: As, door: Any
+    environment: ApiEnvironment, operator: As, member: As, door: Any
 ) -> None:
     name = f"secret_{door.name}"
     await publish(operator, name)
@@ -179,17 +181,17 @@ async def test_a_secret_parameter_is_shown_nowhere(
         package = PUBLIC if reader is member else PRIVATE
         shown = await reader(f"{package}.Clusters", "Get", id=made["id"])
         assert SECRET not in json.dumps(shown)
-    rows = await yard.ledger.read(
+    rows = await environment.ledger.read(
         "looking", "select data::text from documents union all select data::text from events"
     )
     assert not any(SECRET in (row[0] or "") for row in rows)
-    kept = await yard.ledger.documents.get(Cluster, made["id"])
+    kept = await environment.ledger.documents.get(Cluster, made["id"])
     assert kept is not None
-    assert plain_values(unsealed(kept.spec.secret_parameters)) == {"password": SECRET}
+    assert plain_values(decode_secrets(kept.spec.secret_parameters)) == {"password": SECRET}
     # Read and written back, it is the same.
     back = {**shown, "metadata": {**shown["metadata"], "labels": {"a": "b"}}}
     await operator(f"{PRIVATE}.Clusters", "Update", object=back)
-    again = await yard.ledger.documents.get(Cluster, made["id"])
+    again = await environment.ledger.documents.get(Cluster, made["id"])
     assert again is not None
     assert again.spec == kept.spec
 
@@ -206,7 +208,7 @@ async def test_a_wrong_secret_is_not_in_the_answer(operator: As, member: As, doo
 
 
 async def test_a_cluster_keeps_the_content_it_was_ordered_with(
-    yard: Yard, operator: As, member: As, door: Any, tmp_path: Any
+    environment: ApiEnvironment, operator: As, member: As, door: Any, tmp_path: Any
 ) -> None:
     name = f"kept_{door.name}"
     old = digest_of(web(name))
@@ -223,9 +225,9 @@ async def test_a_cluster_keeps_the_content_it_was_ordered_with(
         update_mask="spec.node_sets.compute.size",
     )
     assert scaled["spec"]["template_digest"] == old
-    folders = ContentFolders(tmp_path / "contents", yard.ledger.contents.get)
+    folders = ContentFolders(tmp_path / "contents", environment.ledger.contents.get)
     for digest, words in ((old, b"{{ greeting }}"), (newer["status"]["digest"], b"newer")):
-        folder = await folders.folder(digest)
+        folder = await folders.ensure_folder(digest)
         assert words in (folder / "tasks" / "post_install.yaml").read_bytes()
     later = await member(CLUSTERS, "Create", object=order(f"l-{door.name}", name))
     assert later["spec"]["template_digest"] == newer["status"]["digest"]
@@ -236,7 +238,7 @@ async def test_a_cluster_keeps_the_content_it_was_ordered_with(
 
 
 async def test_an_upgrade_keeps_the_content_it_was_ordered_with(
-    yard: Yard, operator: As, member: As, door: Any
+    environment: ApiEnvironment, operator: As, member: As, door: Any
 ) -> None:
     name, service = f"upgraded_{door.name}", f"{PRIVATE}.ClusterVersions"
     minor = {"rest": 21, "grpc": 23}[door.name]
@@ -248,7 +250,9 @@ async def test_an_upgrade_keeps_the_content_it_was_ordered_with(
     wish = order(f"u-{door.name}", name)
     wish["spec"]["version"] = {"id": first}
     made = await member(CLUSTERS, "Create", object=wish)
-    await progress(yard, made["id"], state=ClusterState.READY, hub=HUB, version=f"7.{minor}.1")
+    await progress(
+        environment, made["id"], state=ClusterState.READY, hub=HUB, version=f"7.{minor}.1"
+    )
 
     narrow = (
         f"id: {name}\ntitle: Web\nnode_sets: {{compute: {{host_type: small, size: 3}}}}\n"
@@ -269,13 +273,13 @@ async def test_an_upgrade_keeps_the_content_it_was_ordered_with(
 
 
 async def test_a_withdrawn_template_takes_no_new_orders_and_old_ones_go_on(
-    yard: Yard, operator: As, member: As, door: Any
+    environment: ApiEnvironment, operator: As, member: As, door: Any
 ) -> None:
     name = f"gone_{door.name}"
     await publish(operator, name)
     made = await member(CLUSTERS, "Create", object=order(f"g-{door.name}", name))
 
-    await Offering(yard.ledger).withdraw(name)
+    await TemplatePublisher(environment.ledger).withdraw(name)
 
     failed = await member.refused(CLUSTERS, "Create", object=order("x", name))
     assert failed.violations["spec.template"].startswith("is no longer offered")

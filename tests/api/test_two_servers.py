@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from tests.api import samples
-from tests.api.doors import PRIVATE, Failed, Yard, running
+from tests.api.doors import PRIVATE, ApiEnvironment, Failed, running
 from tests.api.roles import CLUSTERS, As
 from tests.support.postgres import KEY
 
 
 @pytest.fixture
-async def servers(ledger: Ledger, database_url: str, issuer: Issuer) -> AsyncIterator[list[Yard]]:
+async def servers(
+    ledger: Ledger, database_url: str, issuer: TokenIssuer
+) -> AsyncIterator[list[ApiEnvironment]]:
     other = await Ledger.open(database_url, seal=Seal.from_bytes(KEY), application="other")
     try:
         async with running(ledger, issuer) as first, running(other, issuer) as second:
@@ -26,7 +28,7 @@ async def servers(ledger: Ledger, database_url: str, issuer: Issuer) -> AsyncIte
         await other.close()
 
 
-async def test_an_order_goes_by_the_catalogue_as_it_is_now(servers: list[Yard]) -> None:
+async def test_an_order_goes_by_the_catalogue_as_it_is_now(servers: list[ApiEnvironment]) -> None:
     """Though the second server has just read, and remembers, how it was."""
     operator, member = (
         As(servers[0], servers[0].grpc, "operator"),
@@ -52,7 +54,9 @@ async def test_an_order_goes_by_the_catalogue_as_it_is_now(servers: list[Yard]) 
     assert (await member.cluster())["spec"]["version"]["name"] == "v4-17-2"
 
 
-async def test_what_is_gone_at_one_cannot_be_ordered_at_the_other(servers: list[Yard]) -> None:
+async def test_what_is_gone_at_one_cannot_be_ordered_at_the_other(
+    servers: list[ApiEnvironment],
+) -> None:
     operator, member = (
         As(servers[0], servers[0].grpc, "operator"),
         As(servers[1], servers[1].grpc, "member"),
@@ -68,7 +72,7 @@ async def test_what_is_gone_at_one_cannot_be_ordered_at_the_other(servers: list[
     assert "not found" in failed.violations["spec.template"]
 
 
-async def test_nobody_orders_for_a_tenant_that_is_gone(servers: list[Yard]) -> None:
+async def test_nobody_orders_for_a_tenant_that_is_gone(servers: list[ApiEnvironment]) -> None:
     operator = As(servers[0], servers[0].grpc, "operator")
     late = As(servers[1], servers[1].grpc, "member", "initech")
     await operator(f"{PRIVATE}.Tenants", "Create", object={"metadata": {"name": "initech"}})

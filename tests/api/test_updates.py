@@ -12,14 +12,16 @@ import pytest
 
 from boatyard.model.generated.osac import Cluster, ClusterTemplate, Hub
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Door, Failed
 from tests.api.roles import BY_KIND, CLUSTERS, As
 from tests.support.kubeconfigs import kubeconfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_1_status_cannot_be_written_by_tenants(member: As, yard: Yard) -> None:
+async def test_1_status_cannot_be_written_by_tenants(
+    member: As, environment: ApiEnvironment
+) -> None:
     made = await member.cluster()
     written = {**made, "status": {"state": "CLUSTER_STATE_READY", "api_url": "http://evil"}}
     assert await member(CLUSTERS, "Update", object=written) == made
@@ -28,13 +30,13 @@ async def test_1_status_cannot_be_written_by_tenants(member: As, yard: Yard) -> 
             CLUSTERS, "Update", object={"id": made["id"]}, update_mask=mask
         )
         assert failed.code == "INVALID_ARGUMENT"
-    stored = await yard.ledger.documents.get(Cluster, made["id"])
+    stored = await environment.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.status.state.name == "PROGRESSING"
 
 
-async def test_1_a_patch_of_status_changes_nothing(yard: Yard) -> None:
-    member = As(yard, yard.rest, "member")
+async def test_1_a_patch_of_status_changes_nothing(environment: ApiEnvironment) -> None:
+    member = As(environment, environment.rest, "member")
     made = await member.cluster()
     assert await member(CLUSTERS, "Update", object={"id": made["id"], "status": {}}) == made
 
@@ -51,7 +53,9 @@ async def test_5_a_mask_is_obeyed_for_every_kind(operator: As) -> None:
         assert changed["metadata"]["name"] == made["metadata"]["name"]
 
 
-async def test_6_what_the_public_package_does_not_show_is_kept(operator: As, yard: Yard) -> None:
+async def test_6_what_the_public_package_does_not_show_is_kept(
+    operator: As, environment: ApiEnvironment
+) -> None:
     made = await operator(
         f"{PRIVATE}.Clusters", "Create", object=_finalized(BY_KIND["Cluster"].fresh())
     )
@@ -68,7 +72,7 @@ async def test_6_what_the_public_package_does_not_show_is_kept(operator: As, yar
     public = await operator(CLUSTERS, "Get", id=made["id"])
     public["metadata"]["labels"] = {"a": "b"}
     await operator(CLUSTERS, "Update", object=public)
-    stored = await yard.ledger.documents.get(Cluster, made["id"])
+    stored = await environment.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.metadata.finalizers == ("boatyard.io/order", "example.com/mine")
     assert stored.status.hub == "boston-1"
@@ -76,9 +80,11 @@ async def test_6_what_the_public_package_does_not_show_is_kept(operator: As, yar
     assert stored.metadata.labels == {"a": "b"}
 
 
-async def test_an_edit_of_the_whole_object_does_not_bring_an_old_status_back(yard: Yard) -> None:
+async def test_an_edit_of_the_whole_object_does_not_bring_an_old_status_back(
+    environment: ApiEnvironment,
+) -> None:
     """`osac edit` after `login --private`: the cluster was placed while the editor was open."""
-    operator = As(yard, yard.grpc, "operator")
+    operator = As(environment, environment.grpc, "operator")
     clusters = f"{PRIVATE}.Clusters"
     read = await operator(clusters, "Create", object=BY_KIND["Cluster"].fresh())
     placed = {"id": read["id"], "status": {"hub": "boston-1"}}
@@ -117,26 +123,26 @@ async def test_scaling_as_the_contracts_command_line_does(member: As) -> None:
 
 
 async def test_n7_stars_keep_the_stored_secret_with_and_without_a_mask(
-    member: As, yard: Yard
+    member: As, environment: ApiEnvironment
 ) -> None:
     made = await member.cluster(pull_secret="mine")
     assert made["spec"]["pull_secret"] == "***"
     made["metadata"]["labels"] = {"a": "1"}
     made = await member(CLUSTERS, "Update", object=made)
     await member(CLUSTERS, "Update", object=made, update_mask="spec.pull_secret")
-    stored = await yard.ledger.documents.get(Cluster, made["id"])
+    stored = await environment.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.spec.pull_secret == "mine"
     assert stored.metadata.version == 1
     made["spec"]["pull_secret"] = "another"
     await member(CLUSTERS, "Update", object=made, update_mask="spec.pull_secret")
-    stored = await yard.ledger.documents.get(Cluster, made["id"])
+    stored = await environment.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.spec.pull_secret == "another"
 
 
 async def test_n18_what_is_hidden_from_the_package_survives_a_label(
-    operator: As, yard: Yard
+    operator: As, environment: ApiEnvironment
 ) -> None:
     template = await operator(
         f"{PRIVATE}.ClusterTemplates", "Create", object=BY_KIND["ClusterTemplate"].fresh()
@@ -145,24 +151,26 @@ async def test_n18_what_is_hidden_from_the_package_survives_a_label(
     assert "pull_secret" not in shown.get("spec_defaults", {})
     shown["metadata"]["labels"] = {"a": "b"}
     await operator(f"{PUBLIC}.ClusterTemplates", "Update", object=shown)
-    stored = await yard.ledger.documents.get(ClusterTemplate, template["id"])
+    stored = await environment.ledger.documents.get(ClusterTemplate, template["id"])
     assert stored is not None
     assert stored.spec_defaults.pull_secret == "from-the-template"
 
     hub = await operator(f"{PRIVATE}.Hubs", "Create", object=BY_KIND["Hub"].fresh())
     hub["metadata"]["labels"] = {"a": "b"}
     await operator(f"{PRIVATE}.Hubs", "Update", object=hub)
-    kept = await yard.ledger.documents.get(Hub, hub["id"])
+    kept = await environment.ledger.documents.get(Hub, hub["id"])
     assert kept is not None
     assert kept.spec.kubeconfig == kubeconfig()
 
 
-async def test_n19_what_is_left_out_of_a_map_is_gone(member: As, yard: Yard) -> None:
-    made = await yard.grpc.call(
+async def test_n19_what_is_left_out_of_a_map_is_gone(
+    member: As, environment: ApiEnvironment
+) -> None:
+    made = await environment.grpc.call(
         CLUSTERS,
         "Create",
         {"object": {**samples.cluster(f"n19-{member._door.name}")}},
-        token=yard.token("member"),
+        token=environment.token("member"),
     )
     made["metadata"]["labels"] = {"a": "1", "b": "2"}
     made = await member(CLUSTERS, "Update", object=made)
@@ -242,21 +250,25 @@ async def test_a_cluster_being_deleted_cannot_be_changed(member: As) -> None:
     assert failed.code == "FAILED_PRECONDITION"
 
 
-async def test_a_dry_run_of_what_has_none_changes_nothing(yard: Yard, door: Door) -> None:
-    member = As(yard, door, "member")
+async def test_a_dry_run_of_what_has_none_changes_nothing(
+    environment: ApiEnvironment, door: Door
+) -> None:
+    member = As(environment, door, "member")
     made = await member.cluster()
     for rpc, body in (
         ("Update", {"object": {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}}}),
         ("Delete", {"id": made["id"]}),
     ):
         with pytest.raises(Failed) as failed:
-            await door.call(CLUSTERS, rpc, body, token=yard.token("member"), x_dry_run="true")
+            await door.call(
+                CLUSTERS, rpc, body, token=environment.token("member"), x_dry_run="true"
+            )
         assert failed.value.code == "INVALID_ARGUMENT"
     assert await member(CLUSTERS, "Get", id=made["id"]) == made
 
 
-async def test_many_at_once_without_a_lock_all_count(yard: Yard) -> None:
-    member = As(yard, yard.grpc, "member")
+async def test_many_at_once_without_a_lock_all_count(environment: ApiEnvironment) -> None:
+    member = As(environment, environment.grpc, "member")
     made = await member.cluster()
 
     async def label(number: int) -> None:
@@ -278,8 +290,10 @@ async def test_a_key_with_dots_is_masked_by_its_whole_name(member: As) -> None:
     assert changed["metadata"]["labels"] == {"app.example.com/part": "web"}
 
 
-async def test_a_patch_without_a_mask_changes_the_leaves_of_its_body(yard: Yard) -> None:
-    member = As(yard, yard.rest, "member")
+async def test_a_patch_without_a_mask_changes_the_leaves_of_its_body(
+    environment: ApiEnvironment,
+) -> None:
+    member = As(environment, environment.rest, "member")
     made = await member.cluster()
     changed = await member(
         CLUSTERS, "Update", object={"id": made["id"], "metadata": {"description": "new"}}

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from boatyard.api import watch
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
+from boatyard.api.kinds import KINDS
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
-from boatyard.model.caller import Role
+from boatyard.model.caller import CallerRole
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Failed, Yard, running
+from tests.api.doors import PRIVATE, PUBLIC, ApiEnvironment, Failed, running
 from tests.api.watching import take, watching
 from tests.support.postgres import KEY
 
@@ -26,32 +27,36 @@ together = pytest.mark.asyncio(loop_scope="module")
 DOORS = ("grpc", "ndjson", "sse")
 
 
-async def _cluster(yard: Yard, tenant: str = "acme", **more: Any) -> Any:
+async def _cluster(environment: ApiEnvironment, tenant: str = "acme", **more: Any) -> Any:
     sample = next(sample for sample in samples.SAMPLES if sample.kind == "Cluster").fresh()
     del sample["metadata"]["tenant"]
     sample["spec"] |= more
-    token = yard.token("member", tenant)
-    return await yard.grpc.call(f"{PUBLIC}.Clusters", "Create", {"object": sample}, token=token)
+    token = environment.token("member", tenant)
+    return await environment.grpc.call(
+        f"{PUBLIC}.Clusters", "Create", {"object": sample}, token=token
+    )
 
 
-async def _label(yard: Yard, id: str, value: str, tenant: str = "acme") -> Any:
+async def _label(environment: ApiEnvironment, id: str, value: str, tenant: str = "acme") -> Any:
     body = {
         "object": {"id": id, "metadata": {"labels": {"n": value}}},
         "update_mask": "metadata.labels",
     }
-    token = yard.token("member", tenant)
-    return await yard.grpc.call(f"{PUBLIC}.Clusters", "Update", body, token=token)
+    token = environment.token("member", tenant)
+    return await environment.grpc.call(f"{PUBLIC}.Clusters", "Update", body, token=token)
 
 
 @pytest.mark.parametrize("door", DOORS)
 @together
-async def test_a_watch_shows_what_happens_from_now_on(yard: Yard, door: str) -> None:
-    await _cluster(yard)
-    async with watching(yard, door, token=yard.token("viewer")) as events:
-        made = await _cluster(yard)
-        await _label(yard, made["id"], "1")
-        await yard.grpc.call(
-            f"{PUBLIC}.Clusters", "Delete", {"id": made["id"]}, token=yard.token("member")
+async def test_a_watch_shows_what_happens_from_now_on(
+    environment: ApiEnvironment, door: str
+) -> None:
+    await _cluster(environment)
+    async with watching(environment, door, token=environment.token("viewer")) as events:
+        made = await _cluster(environment)
+        await _label(environment, made["id"], "1")
+        await environment.grpc.call(
+            f"{PUBLIC}.Clusters", "Delete", {"id": made["id"]}, token=environment.token("member")
         )
         seen = await take(events, 3)
     assert [event["type"] for event in seen] == [
@@ -84,19 +89,21 @@ async def test_a_watch_shows_what_happens_from_now_on(yard: Yard, door: str) -> 
     ],
 )
 @together
-async def test_filters_of_watches(yard: Yard, door: str, text: str, count: int) -> None:
+async def test_filters_of_watches(
+    environment: ApiEnvironment, door: str, text: str, count: int
+) -> None:
     """Forms that the contract's command line sends, among others."""
-    made = await _cluster(yard)
+    made = await _cluster(environment)
     async with watching(
-        yard, door, token=yard.token("viewer"), filter=text.replace("ID", made["id"])
+        environment, door, token=environment.token("viewer"), filter=text.replace("ID", made["id"])
     ) as events:
-        other = await _cluster(yard) if "ID" in text else made
-        await _label(yard, made["id"], "0" if other is made else "1")
+        other = await _cluster(environment) if "ID" in text else made
+        await _label(environment, made["id"], "0" if other is made else "1")
         if other is made:
-            created = await _cluster(yard)
-            await _label(yard, created["id"], "1")
+            created = await _cluster(environment)
+            await _label(environment, created["id"], "1")
         else:
-            await _label(yard, made["id"], "2")
+            await _label(environment, made["id"], "2")
         expected = count + (1 if text in ("has(event.cluster)",) else 0)
         expected += 1 if "UPDATED" in text else 0
         assert len(await take(events, expected)) == expected
@@ -108,7 +115,9 @@ async def test_filters_of_watches(yard: Yard, door: str, text: str, count: int) 
 
 @pytest.mark.parametrize("door", DOORS)
 @together
-async def test_a_bad_filter_or_place_is_refused_at_once(yard: Yard, door: str) -> None:
+async def test_a_bad_filter_or_place_is_refused_at_once(
+    environment: ApiEnvironment, door: str
+) -> None:
     for asked in (
         {"filter": "event.nonsense == 1"},
         {"filter": "event.type =="},
@@ -117,26 +126,30 @@ async def test_a_bad_filter_or_place_is_refused_at_once(yard: Yard, door: str) -
         {"filter": "has(event.hub)"},
         {"after": "not-an-event"},
         {"after": "00" * 16},
-        {"after": yard.ledger.seal.event_id(10**12)},
+        {"after": environment.ledger.seal.event_id(10**12)},
     ):
         with pytest.raises(Failed) as failed:
-            async with watching(yard, door, token=yard.token("viewer"), **asked) as events:
+            async with watching(
+                environment, door, token=environment.token("viewer"), **asked
+            ) as events:
                 await take(events, 1)
         assert failed.value.code == "INVALID_ARGUMENT", asked
 
 
 @pytest.mark.parametrize("door", DOORS)
 @together
-async def test_strangers_hubs_signals_and_orders_are_not_shown(yard: Yard, door: str) -> None:
-    operator = yard.token("operator")
-    async with watching(yard, door, token=yard.token("admin", "globex")) as events:
-        theirs = await _cluster(yard, "acme", pull_secret="very-secret")
+async def test_strangers_hubs_signals_and_orders_are_not_shown(
+    environment: ApiEnvironment, door: str
+) -> None:
+    operator = environment.token("operator")
+    async with watching(environment, door, token=environment.token("admin", "globex")) as events:
+        theirs = await _cluster(environment, "acme", pull_secret="very-secret")
         hub = next(sample for sample in samples.SAMPLES if sample.kind == "Hub").fresh()
-        await yard.grpc.call(f"{PRIVATE}.Hubs", "Create", {"object": hub}, token=operator)
-        mine = await _cluster(yard, "globex", pull_secret="very-secret")
+        await environment.grpc.call(f"{PRIVATE}.Hubs", "Create", {"object": hub}, token=operator)
+        mine = await _cluster(environment, "globex", pull_secret="very-secret")
         signal = {"id": mine["id"]}
-        await yard.grpc.call(f"{PRIVATE}.Clusters", "Signal", signal, token=operator)
-        await _label(yard, mine["id"], "last", "globex")
+        await environment.grpc.call(f"{PRIVATE}.Clusters", "Signal", signal, token=operator)
+        await _label(environment, mine["id"], "last", "globex")
         seen = await take(events, 2)
     assert {event["cluster"]["id"] for event in seen} == {mine["id"]}
     assert [event["type"][18:] for event in seen] == ["CREATED", "UPDATED"]
@@ -146,21 +159,48 @@ async def test_strangers_hubs_signals_and_orders_are_not_shown(yard: Yard, door:
     assert "finalizers" not in str(seen)
 
 
+@pytest.mark.parametrize("sample", samples.SAMPLES, ids=str)
 @together
-async def test_operators_see_everything_in_their_package(yard: Yard) -> None:
-    operator = yard.token("operator")
-    async with watching(yard, "grpc", token=operator, package=PRIVATE) as events:
+async def test_what_happens_to_any_kind_is_shown(
+    environment: ApiEnvironment, sample: samples.Sample
+) -> None:
+    service, operator = f"{PRIVATE}.{sample.service}", environment.token("operator")
+    payload = KINDS[sample.kind].field
+    async with watching(environment, "grpc", token=operator, package=PRIVATE) as events:
+        body = {"object": sample.fresh()}
+        made = await environment.grpc.call(service, "Create", body, token=operator)
+        changed = {"id": made["id"], **sample.fresh_change()}
+        body = {"object": changed, "update_mask": sample.mask}
+        await environment.grpc.call(service, "Update", body, token=operator)
+        await environment.grpc.call(service, "Delete", {"id": made["id"]}, token=operator)
+        seen = await take(events, 3)
+    assert [event[payload]["id"] for event in seen] == [made["id"]] * 3
+    assert seen[0][payload] == made
+    assert [event["type"] for event in seen[:2]] == [
+        "EVENT_TYPE_OBJECT_CREATED",
+        "EVENT_TYPE_OBJECT_UPDATED",
+    ]
+
+
+@together
+async def test_operators_see_everything_in_their_package(environment: ApiEnvironment) -> None:
+    operator = environment.token("operator")
+    async with watching(environment, "grpc", token=operator, package=PRIVATE) as events:
         hub = next(sample for sample in samples.SAMPLES if sample.kind == "Hub").fresh()
-        made = await yard.grpc.call(f"{PRIVATE}.Hubs", "Create", {"object": hub}, token=operator)
-        await yard.grpc.call(f"{PRIVATE}.Hubs", "Signal", {"id": made["id"]}, token=operator)
-        await _cluster(yard, "globex")
+        made = await environment.grpc.call(
+            f"{PRIVATE}.Hubs", "Create", {"object": hub}, token=operator
+        )
+        await environment.grpc.call(f"{PRIVATE}.Hubs", "Signal", {"id": made["id"]}, token=operator)
+        await _cluster(environment, "globex")
         seen = await take(events, 3)
     assert seen[0]["hub"]["spec"]["kubeconfig"] == "Kioq"  # *** in base64
     assert seen[1]["type"] == "EVENT_TYPE_OBJECT_SIGNALED"
     assert seen[1]["hub"]["id"] == made["id"]
     assert seen[2]["cluster"]["metadata"]["tenant"] == "globex"
     with pytest.raises(Failed) as failed:
-        async with watching(yard, "grpc", token=yard.token("admin"), package=PRIVATE) as events:
+        async with watching(
+            environment, "grpc", token=environment.token("admin"), package=PRIVATE
+        ) as events:
             await take(events, 1)
     assert failed.value.code == "PERMISSION_DENIED"
 
@@ -168,23 +208,23 @@ async def test_operators_see_everything_in_their_package(yard: Yard) -> None:
 @pytest.mark.parametrize("door", DOORS)
 @together
 async def test_a_watch_ends_with_its_token(
-    yard: Yard, door: str, monkeypatch: pytest.MonkeyPatch
+    environment: ApiEnvironment, door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = yard.issuer.create_token(
+    token = environment.issuer.create_token(
         tenant="acme",
         user="ann",
-        role=Role.VIEWER,
+        role=CallerRole.VIEWER,
         ttl=timedelta(minutes=5),
-        now=yard.ledger.clock.now(),
+        now=environment.ledger.clock.now(),
     )
-    async with watching(yard, door, token=token) as events:
-        await _cluster(yard)
+    async with watching(environment, door, token=token) as events:
+        await _cluster(environment)
         assert await take(events, 1)
-        later = yard.ledger.clock.now() + timedelta(minutes=6)
+        later = environment.ledger.clock.now() + timedelta(minutes=6)
         body = {"object": samples.cluster(f"late-{door}")}
-        member = yard.token("member")
-        monkeypatch.setattr(yard.server._grpc._callers._checker, "_now", lambda: later)
-        await yard.grpc.call(f"{PUBLIC}.Clusters", "Create", body, token=member)
+        member = environment.token("member")
+        monkeypatch.setattr(environment.server._grpc._callers._checker, "_now", lambda: later)
+        await environment.grpc.call(f"{PUBLIC}.Clusters", "Create", body, token=member)
         if door == "grpc":
             with pytest.raises(Failed) as failed:
                 await take(events, 1)
@@ -195,10 +235,10 @@ async def test_a_watch_ends_with_its_token(
 
 
 @together
-async def test_event_ids_tell_nothing_about_strangers(yard: Yard) -> None:
-    async with watching(yard, "grpc", token=yard.token("viewer")) as events:
+async def test_event_ids_tell_nothing_about_strangers(environment: ApiEnvironment) -> None:
+    async with watching(environment, "grpc", token=environment.token("viewer")) as events:
         for _ in range(3):
-            await _cluster(yard)
+            await _cluster(environment)
         ids = [event["id"] for event in await take(events, 3)]
     assert all(len(id) == 32 for id in ids)
     assert len({id[:8] for id in ids}) == 3, "no shared beginning that would count up"
@@ -206,31 +246,35 @@ async def test_event_ids_tell_nothing_about_strangers(yard: Yard) -> None:
 
 @together
 async def test_where_a_watch_begins_does_not_tell_whether_strangers_were_at_work(
-    yard: Yard,
+    environment: ApiEnvironment,
 ) -> None:
     begun = set()
     for _ in range(3):
-        async with watching(yard, "grpc", token=yard.token("viewer"), after="") as events:
+        async with watching(
+            environment, "grpc", token=environment.token("viewer"), after=""
+        ) as events:
             begun.add((await anext(events))["id"])
     assert len(begun) == 3
 
 
 @together
 async def test_who_asks_for_bookmarks_has_a_place_to_resume_from_before_the_first_event(
-    yard: Yard,
+    environment: ApiEnvironment,
 ) -> None:
-    token = yard.token("viewer")
-    async with watching(yard, "grpc", token=token, after="") as events:
+    token = environment.token("viewer")
+    async with watching(environment, "grpc", token=token, after="") as events:
         bookmark = await anext(events)
     assert bookmark["bookmark"] is True
-    made = await _cluster(yard)
-    async with watching(yard, "grpc", token=token, after=bookmark["id"]) as events:
+    made = await _cluster(environment)
+    async with watching(environment, "grpc", token=token, after=bookmark["id"]) as events:
         assert (await anext(events))["bookmark"] is True
         assert (await take(events, 1))[0]["cluster"]["id"] == made["id"]
 
 
 @pytest.fixture
-async def two_yards(ledger: Ledger, database_url: str, issuer: Issuer) -> AsyncIterator[list[Yard]]:
+async def two_environments(
+    ledger: Ledger, database_url: str, issuer: TokenIssuer
+) -> AsyncIterator[list[ApiEnvironment]]:
     """Two servers, each with a ledger of its own, on one database."""
     other = await Ledger.open(database_url, seal=Seal.from_bytes(KEY), application="other")
     try:
@@ -243,30 +287,30 @@ async def two_yards(ledger: Ledger, database_url: str, issuer: Issuer) -> AsyncI
 
 @pytest.mark.parametrize("door", ["grpc", "sse"])
 async def test_a_hundred_cuts_across_two_servers_lose_and_repeat_nothing(
-    two_yards: list[Yard], door: str
+    two_environments: list[ApiEnvironment], door: str
 ) -> None:
     chance = random.Random(7)
-    ids = [(await _cluster(two_yards[0]))["id"] for _ in range(5)]
-    strangers = (await _cluster(two_yards[0], "globex"))["id"]
-    begin = await _last(two_yards[0].ledger)
+    ids = [(await _cluster(two_environments[0]))["id"] for _ in range(5)]
+    strangers = (await _cluster(two_environments[0], "globex"))["id"]
+    begin = await _last(two_environments[0].ledger)
     cuts, wanted = 100, 500
     seen: list[tuple[str, int]] = []
-    token = two_yards[0].token("viewer")
+    token = two_environments[0].token("viewer")
 
     async def write(part: int) -> None:
         for number in range(wanted // 2):
-            yard = two_yards[chance.randrange(2)]
-            await _label(yard, chance.choice(ids), f"{part}-{number}")
+            environment = two_environments[chance.randrange(2)]
+            await _label(environment, chance.choice(ids), f"{part}-{number}")
             if number % 10 == 0:
-                await _label(yard, strangers, f"{part}-{number}", "globex")
+                await _label(environment, strangers, f"{part}-{number}", "globex")
 
     async def read() -> None:
-        after = two_yards[0].ledger.seal.event_id(begin)
+        after = two_environments[0].ledger.seal.event_id(begin)
         done = 0
         while len(seen) < wanted:
-            yard = two_yards[done % 2]
+            environment = two_environments[done % 2]
             upto = chance.randrange(1, wanted // cuts) if done < cuts else wanted
-            async with watching(yard, door, token=token, after=after) as events:
+            async with watching(environment, door, token=token, after=after) as events:
                 for _ in range(min(upto, wanted - len(seen))):
                     event = (await take(events, 1))[0]
                     after = event["id"]
@@ -278,14 +322,14 @@ async def test_a_hundred_cuts_across_two_servers_lose_and_repeat_nothing(
         tasks.create_task(write(1))
         tasks.create_task(write(2))
         tasks.create_task(read())
-    assert seen == await _logged(two_yards[0].ledger, begin, "acme")
+    assert seen == await _logged(two_environments[0].ledger, begin, "acme")
 
 
 async def test_a_watcher_far_behind_catches_up_and_goes_on(
-    two_yards: list[Yard], monkeypatch: pytest.MonkeyPatch
+    two_environments: list[ApiEnvironment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "PAGE", 50)  # so that a hundred events are three pages
-    first, second = two_yards
+    monkeypatch.setattr(watch, "PAGE_EVENTS", 50)  # so that a hundred events are three pages
+    first, second = two_environments
     begin = await _last(first.ledger)
     id = (await _cluster(first))["id"]
     for number in range(100):
@@ -300,7 +344,7 @@ async def test_a_watcher_far_behind_catches_up_and_goes_on(
 
 
 async def test_a_stopping_server_ends_its_watches_and_they_resume_elsewhere(
-    ledger: Ledger, database_url: str, issuer: Issuer
+    ledger: Ledger, database_url: str, issuer: TokenIssuer
 ) -> None:
     other = await Ledger.open(database_url, seal=Seal.from_bytes(KEY), application="other")
     async with running(ledger, issuer) as first:
@@ -327,7 +371,7 @@ async def _last(ledger: Ledger) -> int:
 
 
 async def _logged(ledger: Ledger, begin: int, tenant: str) -> list[tuple[str, int]]:
-    rows = await ledger.events.after(begin, 10_000, tenants=[tenant])
+    rows = await ledger.events.list_after(begin, 10_000, tenants=[tenant])
     return [
         (row.id, msgspec.json.decode(row.doc)["metadata"]["version"]) for row in rows if row.doc
     ]

@@ -12,24 +12,28 @@ import grpc
 from google.protobuf import json_format
 
 from boatyard.model import wire
-from tests.api.doors import PUBLIC, Yard, answered, failed
+from tests.api.doors import PUBLIC, ApiEnvironment, answered, failed
 
 Events = AsyncIterator[dict[str, Any]]
 
 
 @contextlib.asynccontextmanager
-async def watching(yard: Yard, door: str, *, token: str, **asked: str) -> AsyncIterator[Events]:
+async def watching(
+    environment: ApiEnvironment, door: str, *, token: str, **asked: str
+) -> AsyncIterator[Events]:
     """A watch that has begun; leaving it cuts the connection."""
     open_stream = _grpc_stream if door == "grpc" else _sse_stream if door == "sse" else _ndjson
-    async with open_stream(yard, token, asked) as events:
+    async with open_stream(environment, token, asked) as events:
         yield events
 
 
 @contextlib.asynccontextmanager
-async def _grpc_stream(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIterator[Events]:
+async def _grpc_stream(
+    environment: ApiEnvironment, token: str, asked: dict[str, str]
+) -> AsyncIterator[Events]:
     package = asked.pop("package", PUBLIC)
     request = wire.message(f"{package}.EventsWatchRequest")(**asked)
-    call = yard.channel.unary_stream(f"/{package}.Events/Watch")(
+    call = environment.channel.unary_stream(f"/{package}.Events/Watch")(
         request.SerializeToString(), metadata=(("authorization", f"Bearer {token}"),)
     )
     response = wire.message(f"{package}.EventsWatchResponse")
@@ -50,8 +54,10 @@ async def _grpc_stream(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIt
 
 
 @contextlib.asynccontextmanager
-async def _ndjson(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIterator[Events]:
-    async with _http(yard, token, asked, {}) as lines:
+async def _ndjson(
+    environment: ApiEnvironment, token: str, asked: dict[str, str]
+) -> AsyncIterator[Events]:
+    async with _http(environment, token, asked, {}) as lines:
 
         async def events() -> Events:
             async for line in lines:
@@ -62,11 +68,13 @@ async def _ndjson(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIterato
 
 
 @contextlib.asynccontextmanager
-async def _sse_stream(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIterator[Events]:
+async def _sse_stream(
+    environment: ApiEnvironment, token: str, asked: dict[str, str]
+) -> AsyncIterator[Events]:
     headers = {"accept": "text/event-stream"}
     if "after" in asked:
         headers["last-event-id"] = asked.pop("after")
-    async with _http(yard, token, asked, headers) as lines:
+    async with _http(environment, token, asked, headers) as lines:
 
         async def events() -> Events:
             id = ""
@@ -83,12 +91,12 @@ async def _sse_stream(yard: Yard, token: str, asked: dict[str, str]) -> AsyncIte
 
 @contextlib.asynccontextmanager
 async def _http(
-    yard: Yard, token: str, asked: dict[str, str], headers: dict[str, str]
+    environment: ApiEnvironment, token: str, asked: dict[str, str], headers: dict[str, str]
 ) -> AsyncIterator[AsyncIterator[str]]:
     package = asked.pop("package", PUBLIC)
     path = "/api/events/v1/events" if package == PUBLIC else "/api/private/v1/events/watch"
     whole = {"authorization": f"Bearer {token}", **headers}
-    async with yard.client.stream("GET", path, params=asked, headers=whole) as response:
+    async with environment.client.stream("GET", path, params=asked, headers=whole) as response:
         if response.status_code != 200:
             await response.aread()
             answered(response)

@@ -7,21 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.automation.drivers.local.environment import Environment
-from tests.support.automation import Site, processes_with, released
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
+from tests.support.role_runs import RoleEnvironment, processes_with, released
 
 
 @pytest.fixture(scope="session")
-def environment() -> Environment:
-    made = Environment()
+def environment() -> AnsibleEnvironment:
+    made = AnsibleEnvironment()
     made.ensure(lambda _: None)
     return made
 
 
 @pytest.fixture
-async def site(tmp_path: Path, environment: Environment) -> AsyncIterator[Site]:
+async def role_environment(
+    tmp_path: Path, environment: AnsibleEnvironment
+) -> AsyncIterator[RoleEnvironment]:
     """Nothing of it is left at the end, whatever the test did."""
-    made = Site(tmp_path, environment)
+    made = RoleEnvironment(tmp_path, environment)
     yield made
     driver = made.driver()
     for one in {record.key for record in made.shop().records}:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.kube.kinds import CONFIG_MAPS, NAMESPACES
 from boatyard.model.errors import NotFound, Refused
-from tests.support.automation import Site, again, ended, facts, whole_story
 from tests.support.control_plane import ControlPlane, control_plane
-from tests.support.hub_plane import admin
+from tests.support.kube_hub.api_server import admin
+from tests.support.role_runs import RoleEnvironment, again, ended, facts, whole_story
 
 KEY = "order-1/post_install"
 HOSTILE = (
@@ -81,7 +81,7 @@ def quota(place: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
 
 
-def inside(plane: ControlPlane, wanted: RunWanted, **changes: Any) -> RunWanted:
+def inside(plane: ControlPlane, wanted: RunSpec, **changes: Any) -> RunSpec:
     """With the kubeconfig of the cluster."""
     config = json.dumps(plane.kubeconfig())
     return again(wanted, files={"kubeconfig": config}, order={"simulated": False}, **changes)
@@ -100,7 +100,7 @@ async def settings(plane: ControlPlane, place: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
 async def test_what_a_tenant_wrote_is_in_the_cluster_byte_by_byte(
-    site: Site, plane: ControlPlane, warm: bool
+    role_environment: RoleEnvironment, plane: ControlPlane, warm: bool
 ) -> None:
     place = f"bytes-{warm}".lower()
     data = "{{ {'greeting': greeting, 'all': boatyard_parameters | to_json} }}"
@@ -108,8 +108,10 @@ async def test_what_a_tenant_wrote_is_in_the_cluster_byte_by_byte(
         apply(namespace(place), quota(place), {**config_map(place), "data": data}),
         report(),
     ]
-    wanted = inside(plane, site.role("writer", post_install=tasks), values={"greeting": HOSTILE})
-    driver = site.warm_driver() if warm else site.driver()
+    wanted = inside(
+        plane, role_environment.role("writer", post_install=tasks), values={"greeting": HOSTILE}
+    )
+    driver = role_environment.warm_driver() if warm else role_environment.driver()
 
     first = await ended(driver, KEY, wanted)
     second = await ended(driver, KEY, again(wanted, attempt=2))
@@ -125,7 +127,7 @@ async def test_what_a_tenant_wrote_is_in_the_cluster_byte_by_byte(
 
 
 async def test_a_change_is_seen_and_taking_away_is_content_with_nothing(
-    site: Site, plane: ControlPlane
+    role_environment: RoleEnvironment, plane: ControlPlane
 ) -> None:
     tasks = [
         apply(namespace("going"), config_map("going", a="1")),
@@ -136,9 +138,9 @@ async def test_a_change_is_seen_and_taking_away_is_content_with_nothing(
         apply(config_map("going"), boat("going"), name="away again", state="absent"),
         {**facts(again="{{ said.msg }} {{ said.changed }}"), "name": "report again"},
     ]
-    wanted = inside(plane, site.role("mover", post_install=tasks))
+    wanted = inside(plane, role_environment.role("mover", post_install=tasks))
 
-    done = await ended(site.driver(), KEY, wanted)
+    done = await ended(role_environment.driver(), KEY, wanted)
 
     assert done.facts["change"] == "ConfigMap going/settings changed True"
     crd = f"CustomResourceDefinition {CRD['metadata']['name']}"
@@ -150,11 +152,13 @@ async def test_a_change_is_seen_and_taking_away_is_content_with_nothing(
         await settings(plane, "going")
 
 
-async def test_a_new_kind_can_be_used_at_once(site: Site, plane: ControlPlane) -> None:
+async def test_a_new_kind_can_be_used_at_once(
+    role_environment: RoleEnvironment, plane: ControlPlane
+) -> None:
     tasks = [apply(namespace("sea"), CRD, boat("sea")), report()]
-    wanted = inside(plane, site.role("definer", post_install=tasks))
+    wanted = inside(plane, role_environment.role("definer", post_install=tasks))
 
-    done = await ended(site.driver(), KEY, wanted)
+    done = await ended(role_environment.driver(), KEY, wanted)
 
     assert done.facts["said"].endswith("Boat sea/ada created")
 
@@ -182,17 +186,19 @@ def boat(place: str) -> dict[str, Any]:
     ],
 )  # fmt: skip
 async def test_what_is_refused_is_told_in_the_servers_words(
-    site: Site, plane: ControlPlane, manifest: dict[str, Any], words: str
+    role_environment: RoleEnvironment, plane: ControlPlane, manifest: dict[str, Any], words: str
 ) -> None:
-    wanted = inside(plane, site.role("wrong", post_install=[apply(manifest)]))
+    wanted = inside(plane, role_environment.role("wrong", post_install=[apply(manifest)]))
 
     with pytest.raises(Refused) as refused:
-        await ended(site.driver(), KEY, wanted)
+        await ended(role_environment.driver(), KEY, wanted)
 
     assert words in str(refused.value)
 
 
-async def test_what_a_secret_holds_is_told_nowhere(site: Site, plane: ControlPlane) -> None:
+async def test_what_a_secret_holds_is_told_nowhere(
+    role_environment: RoleEnvironment, plane: ControlPlane
+) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}}
     encoded = base64.b64encode(SECRET.encode()).decode()
     tasks = [
@@ -200,10 +206,12 @@ async def test_what_a_secret_holds_is_told_nowhere(site: Site, plane: ControlPla
         {"name": "show", "ansible.builtin.debug": {"var": "said"}},
         apply({**secret, "stringData": {"a": [SECRET, {"b": encoded}]}}, name="wrong"),
     ]
-    driver = site.driver()
+    driver = role_environment.driver()
 
     with pytest.raises(Refused, match="Secret mine") as refused:
-        await ended(driver, KEY, inside(plane, site.role("careless", post_install=tasks)))
+        await ended(
+            driver, KEY, inside(plane, role_environment.role("careless", post_install=tasks))
+        )
 
     story = [f"{one.task} {one.text}" for one in await whole_story(driver, KEY)]
     assert any("mine" in line for line in story)
@@ -212,10 +220,12 @@ async def test_what_a_secret_holds_is_told_nowhere(site: Site, plane: ControlPla
         assert encoded not in text
 
 
-async def test_a_server_that_comes_late_is_waited_for(site: Site, plane: ControlPlane) -> None:
+async def test_a_server_that_comes_late_is_waited_for(
+    role_environment: RoleEnvironment, plane: ControlPlane
+) -> None:
     tasks = [apply(namespace("late")), report()]
-    wanted = inside(plane, site.role("patient", post_install=tasks))
-    driver = site.driver()
+    wanted = inside(plane, role_environment.role("patient", post_install=tasks))
+    driver = role_environment.driver()
 
     plane.stop("kube-apiserver")
     try:
@@ -230,18 +240,20 @@ async def test_a_server_that_comes_late_is_waited_for(site: Site, plane: Control
     assert done.facts["said"] == "Namespace late created"
 
 
-async def test_a_stranger_is_not_spoken_to(site: Site, plane: ControlPlane) -> None:
+async def test_a_stranger_is_not_spoken_to(
+    role_environment: RoleEnvironment, plane: ControlPlane
+) -> None:
     config = plane.kubeconfig()
     other = ControlPlane(plane.programs)
     config["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(
         other.ca.pem
     ).decode()
     other.close()
-    wanted = site.role("trusting", post_install=[apply(namespace("stolen"))])
+    wanted = role_environment.role("trusting", post_install=[apply(namespace("stolen"))])
 
     with pytest.raises(Refused, match="not who it should be"):
         await ended(
-            site.driver(),
+            role_environment.driver(),
             KEY,
             again(wanted, files={"kubeconfig": json.dumps(config)}, order={"simulated": False}),
         )
@@ -255,22 +267,24 @@ async def test_a_stranger_is_not_spoken_to(site: Site, plane: ControlPlane) -> N
 # --- without one ----------------------------------------------------------------------------
 
 
-async def test_a_simulated_cluster_takes_what_looks_like_a_manifest(site: Site) -> None:
+async def test_a_simulated_cluster_takes_what_looks_like_a_manifest(
+    role_environment: RoleEnvironment,
+) -> None:
     tasks = [apply(namespace("a"), config_map("a")), facts(said="{{ said.simulated }} {{ said.changed }}")]  # fmt: skip
     wanted = again(
-        site.role("rehearsal", post_install=tasks),
+        role_environment.role("rehearsal", post_install=tasks),
         files={"kubeconfig": "made up"},
         order={"simulated": True},
     )
 
-    done = await ended(site.driver(), KEY, wanted)
+    done = await ended(role_environment.driver(), KEY, wanted)
 
     assert done.facts["said"] == "True False"
 
 
 @pytest.mark.parametrize("simulated", [True, False], ids=["simulated", "no cluster"])
 async def test_all_that_is_wrong_is_told_before_anything_is_done(
-    site: Site, simulated: bool
+    role_environment: RoleEnvironment, simulated: bool
 ) -> None:
     tasks = [
         {
@@ -289,11 +303,13 @@ async def test_all_that_is_wrong_is_told_before_anything_is_done(
     ]
     files = {"kubeconfig": "made up"} if simulated else {}
     wanted = again(
-        site.role("mistaken", post_install=tasks), files=files, order={"simulated": simulated}
+        role_environment.role("mistaken", post_install=tasks),
+        files=files,
+        order={"simulated": simulated},
     )
 
     with pytest.raises(Refused) as refused:
-        await ended(site.driver(), KEY, wanted)
+        await ended(role_environment.driver(), KEY, wanted)
 
     for words in (
         "wait: is not known",
@@ -307,13 +323,15 @@ async def test_all_that_is_wrong_is_told_before_anything_is_done(
         assert words in str(refused.value)
 
 
-async def test_without_a_cluster_nothing_can_be_put_and_nothing_need_be_taken(site: Site) -> None:
-    wanted = site.role(
+async def test_without_a_cluster_nothing_can_be_put_and_nothing_need_be_taken(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "early",
         pre_install=[apply(namespace("a"))],
         delete=[apply(namespace("a"), state="absent"), report()],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
 
     with pytest.raises(Refused, match="there is no cluster to write to"):
         await ended(driver, KEY, wanted)

@@ -11,48 +11,59 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from boatyard.api.callers import Issuer
-from boatyard.automation.drivers.local import holding
+from boatyard.api.authentication import TokenIssuer
+from boatyard.automation.drivers.local import run_lock
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.drivers.local.records import STARTING
-from boatyard.automation.port import RunWanted
+from boatyard.automation.drivers.local.run_records import STARTING
+from boatyard.automation.port import RunSpec
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.boatyard import Order
-from tests.support.asking import DONE, FAILED, ID, KEY, KUBECONFIG, WAITING, Asked, asked_api
-from tests.support.automation import (
+from tests.support.role_requests_api import (
+    DONE,
+    FAILED,
+    ID,
+    KEY,
+    KUBECONFIG,
+    WAITING,
+    RoleRequestsApi,
+    asked_api,
+)
+from tests.support.role_runs import (
     PATIENCE,
-    Site,
+    RoleEnvironment,
     Tasks,
     again,
     at_task,
     ended,
+    event_texts,
     facts,
     processes_with,
     released,
     shell,
-    told,
 )
 
 STEPS = ("hosts", "network", "addresses", "names", "install")
 
 
 @pytest.fixture
-async def api(ledger: Ledger, tmp_path: Path) -> AsyncIterator[Asked]:
-    async with asked_api(ledger, Issuer.load_or_create(tmp_path / "issuer.key")) as asked:
+async def api(ledger: Ledger, tmp_path: Path) -> AsyncIterator[RoleRequestsApi]:
+    async with asked_api(ledger, TokenIssuer.load_or_create(tmp_path / "issuer.key")) as asked:
         yield asked
 
 
 @pytest.fixture(params=["plain", "warm"])
-def driver(request: pytest.FixtureRequest, site: Site, api: Asked) -> LocalAutomation:
+def driver(
+    request: pytest.FixtureRequest, role_environment: RoleEnvironment, api: RoleRequestsApi
+) -> LocalAutomation:
     if request.param == "warm":
-        return site.warm_driver(passes=api.passes)
-    return site.driver(passes=api.passes)
+        return role_environment.warm_driver(make_run_token=api.passes)
+    return role_environment.driver(make_run_token=api.passes)
 
 
-def deciding(site: Site, *tasks: dict[str, Any], **more: Any) -> RunWanted:
-    wanted = site.role("deciding", install=list(tasks))
-    return again(wanted, may_ask=True, order={"id": ID}, **more)
+def deciding(role_environment: RoleEnvironment, *tasks: dict[str, Any], **more: Any) -> RunSpec:
+    wanted = role_environment.role("deciding", install=list(tasks))
+    return again(wanted, may_request_steps=True, order={"id": ID}, **more)
 
 
 def ask(step: str, **arguments: Any) -> dict[str, Any]:
@@ -60,10 +71,10 @@ def ask(step: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def test_steps_are_asked_for_waited_for_and_told(
-    site: Site, api: Asked, driver: LocalAutomation
+    role_environment: RoleEnvironment, api: RoleRequestsApi, driver: LocalAutomation
 ) -> None:
     wanted = deciding(
-        site,
+        role_environment,
         ask("hosts"),
         ask("names"),
         ask("platform"),
@@ -99,22 +110,24 @@ async def test_steps_are_asked_for_waited_for_and_told(
         "states": "DONE DONE DONE",
     }
     story = list(await driver.events(KEY))
-    assert told(story, "changed")[:3] == ["hosts", "names", "platform"]
-    await assert_nowhere(site, driver, *api.tokens, "kubeconfig-secret")
+    assert event_texts(story, "changed")[:3] == ["hosts", "names", "platform"]
+    await assert_nowhere(role_environment, driver, *api.tokens, "kubeconfig-secret")
 
 
-async def assert_nowhere(site: Site, driver: LocalAutomation, *secrets: str) -> None:
+async def assert_nowhere(
+    role_environment: RoleEnvironment, driver: LocalAutomation, *secrets: str
+) -> None:
     story = [f"{event.task} {event.text}" for event in await driver.events(KEY)]
-    kept = [path.read_text(errors="replace") for path in site.everything()]
+    kept = [path.read_text(errors="replace") for path in role_environment.everything()]
     for secret in secrets:
         assert not [text for text in (*story, *kept) if secret in text]
 
 
 async def test_asked_again_it_is_ok_and_not_changed(
-    site: Site, api: Asked, driver: LocalAutomation
+    role_environment: RoleEnvironment, api: RoleRequestsApi, driver: LocalAutomation
 ) -> None:
     wanted = deciding(
-        site, ask("platform", wait=False), ask("hosts"), ask("names", wait="no"),
+        role_environment, ask("platform", wait=False), ask("hosts"), ask("names", wait="no"),
         {"name": "wait", "boatyard.service.wait": {"steps": ["network", "hosts"]}, "register": "w"},
         facts(cidr="{{ w.cidr }}", host="{{ w.nodes[0].host }}", state="{{ platform.state }}"),
     )  # fmt: skip
@@ -126,8 +139,8 @@ async def test_asked_again_it_is_ok_and_not_changed(
 
     assert done.facts == {"cidr": "", "host": "r1", "state": "QUEUED"}
     story = list(await driver.events(KEY))
-    assert told(story, "changed") == ["platform"]
-    assert told(story, "ok") == ["hosts", "names", "wait", "report"]
+    assert event_texts(story, "changed") == ["platform"]
+    assert event_texts(story, "ok") == ["hosts", "names", "wait", "report"]
 
 
 @pytest.mark.parametrize(
@@ -139,10 +152,10 @@ async def test_asked_again_it_is_ok_and_not_changed(
     ],
 )
 async def test_a_step_that_failed_fails_the_task_in_its_own_words(
-    site: Site, api: Asked, step: str, stuck: str
+    role_environment: RoleEnvironment, api: RoleRequestsApi, step: str, stuck: str
 ) -> None:
-    driver = site.driver(passes=api.passes)
-    wanted = deciding(site, ask(step))
+    driver = role_environment.driver(make_run_token=api.passes)
+    wanted = deciding(role_environment, ask(step))
     await driver.ensure_run(KEY, wanted)
     await api.until_asked("hosts")
     await api.steps(FAILED, stuck, message="host r1 of hub boston has no power")
@@ -171,17 +184,19 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("tasks, words", WRONG)
 async def test_what_is_wrong_is_told_at_once(
-    site: Site, api: Asked, tasks: Tasks, words: str
+    role_environment: RoleEnvironment, api: RoleRequestsApi, tasks: Tasks, words: str
 ) -> None:
-    driver = site.driver(passes=api.passes)
+    driver = role_environment.driver(make_run_token=api.passes)
     with pytest.raises(Refused, match=words):
-        await ended(driver, KEY, deciding(site, *tasks))
+        await ended(driver, KEY, deciding(role_environment, *tasks))
     assert await api.asks() == frozenset()
 
 
-async def test_a_timeout_says_what_it_waited_for(site: Site, api: Asked) -> None:
-    driver = site.driver(passes=api.passes)
-    wanted = deciding(site, ask("hosts", timeout=1))
+async def test_a_timeout_says_what_it_waited_for(
+    role_environment: RoleEnvironment, api: RoleRequestsApi
+) -> None:
+    driver = role_environment.driver(make_run_token=api.passes)
+    wanted = deciding(role_environment, ask("hosts", timeout=1))
     await driver.ensure_run(KEY, wanted)
     await api.steps(WAITING, "hosts", message="one of three is there")
 
@@ -191,27 +206,33 @@ async def test_a_timeout_says_what_it_waited_for(site: Site, api: Asked) -> None
         await ended(driver, KEY, wanted)
 
 
-async def test_other_parts_of_a_role_have_no_pass(site: Site, api: Asked) -> None:
-    driver = site.driver(passes=api.passes)
-    wanted = again(deciding(site, ask("hosts")), may_ask=False)
+async def test_other_parts_of_a_role_have_no_pass(
+    role_environment: RoleEnvironment, api: RoleRequestsApi
+) -> None:
+    driver = role_environment.driver(make_run_token=api.passes)
+    wanted = again(deciding(role_environment, ask("hosts")), may_request_steps=False)
     with pytest.raises(Refused, match=r"only tasks/install\.yaml may ask"):
         await ended(driver, KEY, wanted)
     assert api.tokens == []
 
 
-async def test_where_no_pass_can_be_made_it_is_not_begun(site: Site) -> None:
-    driver = site.driver()
+async def test_where_no_pass_can_be_made_it_is_not_begun(role_environment: RoleEnvironment) -> None:
+    driver = role_environment.driver()
     with pytest.raises(Unavailable):
-        await driver.ensure_run(KEY, deciding(site, ask("hosts")))
+        await driver.ensure_run(KEY, deciding(role_environment, ask("hosts")))
     assert await driver.list_owned() == []
-    assert {path.name for path in site.everything() if path.parent == site.place(KEY)} == {STARTING}
+    assert {
+        path.name
+        for path in role_environment.everything()
+        if path.parent == role_environment.place(KEY)
+    } == {STARTING}
 
 
 async def test_the_token_is_on_no_command_line_in_no_environment_and_in_no_story(
-    site: Site, api: Asked, driver: LocalAutomation
+    role_environment: RoleEnvironment, api: RoleRequestsApi, driver: LocalAutomation
 ) -> None:
     wanted = deciding(
-        site,
+        role_environment,
         {"name": "show", "ansible.builtin.debug": {"var": "boatyard_api"}},
         shell("env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'", "look", register="seen"),
         {"name": "print", "ansible.builtin.debug": {"msg": "{{ boatyard_api.token }} {{ seen.stdout }}"}},
@@ -221,7 +242,7 @@ async def test_the_token_is_on_no_command_line_in_no_environment_and_in_no_story
 
     (token,) = api.tokens
     assert processes_with(token) == {}
-    await assert_nowhere(site, driver, token)
+    await assert_nowhere(role_environment, driver, token)
     story = list(await driver.events(KEY))
     assert [event.text for event in story if "********" in event.text], "it was said and hidden"
     environ = next(event.text for event in story if event.task == "print" and event.kind == "ok")
@@ -230,35 +251,35 @@ async def test_the_token_is_on_no_command_line_in_no_environment_and_in_no_story
 
 
 async def test_a_run_killed_and_begun_again_asks_again_and_nothing_is_doubled(
-    site: Site, api: Asked, driver: LocalAutomation
+    role_environment: RoleEnvironment, api: RoleRequestsApi, driver: LocalAutomation
 ) -> None:
-    wanted = deciding(site, ask("hosts"), facts(host="{{ hosts.nodes[0].host }}"))
+    wanted = deciding(role_environment, ask("hosts"), facts(host="{{ hosts.nodes[0].host }}"))
     await at_task(driver, KEY, wanted, "hosts")
     await api.until_asked("hosts")
     version = (await api.order()).metadata.version
-    killed(site)
+    killed(role_environment)
     await at_task(driver, KEY, wanted, "hosts")
     assert (await api.order()).metadata.version == version, "asking again wrote nothing"
     await api.steps(DONE, "hosts")
 
     assert (await ended(driver, KEY, wanted)).facts == {"host": "r1"}
     assert len(api.tokens) == 2, "one for each start"
-    assert told(list(await driver.events(KEY)), "changed") == []
+    assert event_texts(list(await driver.events(KEY)), "changed") == []
 
 
-def killed(site: Site) -> None:
+def killed(role_environment: RoleEnvironment) -> None:
     """Its supervisor, and with it the run."""
-    held = holding.holder(site.place(KEY) / "lock")
+    held = run_lock.find_holder(role_environment.place(KEY) / "lock")
     assert held is not None
-    holding.send(held, signal.SIGKILL)
-    assert holding.wait_for_end(held, PATIENCE)
+    run_lock.send_signal(held, signal.SIGKILL)
+    assert run_lock.wait_for_end(held, PATIENCE)
     os.close(held)
 
 
 async def test_an_order_that_is_deleted_makes_the_token_worthless(
-    site: Site, api: Asked, driver: LocalAutomation
+    role_environment: RoleEnvironment, api: RoleRequestsApi, driver: LocalAutomation
 ) -> None:
-    wanted = deciding(site, ask("hosts"))
+    wanted = deciding(role_environment, ask("hosts"))
     await at_task(driver, KEY, wanted, "hosts")
     await api.until_asked("hosts")
 

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.automation.drivers.local.environment import Environment
-from boatyard.automation.drivers.local.limits import Limits
-from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
+from boatyard.automation.drivers.local.limits import RunLimits
+from boatyard.automation.drivers.local.runner import LocalRunner
 from boatyard.automation.port import RUN_FAILED
 from boatyard.model.errors import Refused
-from tests.support.automation import (
-    Site,
+from tests.support.role_runs import (
+    RoleEnvironment,
     again,
     at_task,
     debug,
     ended,
+    event_texts,
     facts,
     processes_with,
     released,
     shell,
-    told,
     whole_story,
 )
 
@@ -37,9 +37,11 @@ def bare(namespaces: bool) -> dict[str, bool]:
 
 
 @NAMESPACES
-async def test_one_that_sleeps_for_ever_is_ended_in_time(site: Site, namespaces: bool) -> None:
-    wanted = site.role("sleeper", post_install=[shell(f"sleep {MARKER}", "sleep")])
-    driver = site.driver(**bare(namespaces))
+async def test_one_that_sleeps_for_ever_is_ended_in_time(
+    role_environment: RoleEnvironment, namespaces: bool
+) -> None:
+    wanted = role_environment.role("sleeper", post_install=[shell(f"sleep {MARKER}", "sleep")])
+    driver = role_environment.driver(**bare(namespaces))
 
     with pytest.raises(Refused, match="longer than 6 s") as refused:
         await ended(driver, KEY, again(wanted, time_limit=6))
@@ -49,40 +51,46 @@ async def test_one_that_sleeps_for_ever_is_ended_in_time(site: Site, namespaces:
 
 
 @NAMESPACES
-async def test_what_it_has_started_ends_with_it(site: Site, namespaces: bool) -> None:
+async def test_what_it_has_started_ends_with_it(
+    role_environment: RoleEnvironment, namespaces: bool
+) -> None:
     task = f"for n in 1 2 3; do setsid nohup sleep {MARKER} > /dev/null 2>&1 & done; sleep 0.2"
-    wanted = site.role("daemons", post_install=[shell(task, "fork"), facts(done="yes")])
+    wanted = role_environment.role("daemons", post_install=[shell(task, "fork"), facts(done="yes")])
 
-    done = await ended(site.driver(**bare(namespaces)), KEY, wanted)
+    done = await ended(role_environment.driver(**bare(namespaces)), KEY, wanted)
 
     assert done.facts == {"done": "yes"}
     assert processes_with("sleep", MARKER) == {}
 
 
 @NAMESPACES
-async def test_cancelled_in_the_middle_nobody_is_left(site: Site, namespaces: bool) -> None:
+async def test_cancelled_in_the_middle_nobody_is_left(
+    role_environment: RoleEnvironment, namespaces: bool
+) -> None:
     task = f"setsid nohup sleep {MARKER} > /dev/null 2>&1 & trap '' TERM; sleep {MARKER}"
-    wanted = site.role("stubborn", post_install=[shell(task, "resist")])
-    driver = site.driver(**bare(namespaces))
+    wanted = role_environment.role("stubborn", post_install=[shell(task, "resist")])
+    driver = role_environment.driver(**bare(namespaces))
     await at_task(driver, KEY, wanted, "resist")
 
     await released(driver, KEY)
 
     assert processes_with("sleep", MARKER) == {}
-    assert list((site.data / "runs").iterdir()) == []
+    assert list((role_environment.data / "runs").iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="processes are counted by user")
-async def test_one_that_forks_without_end_reaches_its_bound(site: Site) -> None:
+async def test_one_that_forks_without_end_reaches_its_bound(
+    role_environment: RoleEnvironment,
+) -> None:
     bomb = "n=0; while [ $n -lt 400 ]; do sleep 300 & n=$((n+1)); done; echo all"
-    wanted = site.role("bomb", post_install=[shell(bomb, "fork")])
-    driver = site.driver(limits=Limits(processes=60))
+    wanted = role_environment.role("bomb", post_install=[shell(bomb, "fork")])
+    driver = role_environment.driver(limits=RunLimits(processes=60))
 
     with pytest.raises(Refused, match=r"fork|Resource temporarily unavailable"):
         await ended(driver, KEY, again(wanted, time_limit=60))
 
 
-async def test_one_that_prints_a_gigabyte_is_cut(site: Site) -> None:
+async def test_one_that_prints_a_gigabyte_is_cut(role_environment: RoleEnvironment) -> None:
     # By Ansible itself, which looks at names: what a module prints is kept in memory, which has a bound.
     plugin = """
 import os
@@ -96,12 +104,12 @@ class FilterModule:
     def filters(self):
         return {"shout": shout}
 """
-    wanted = site.role(
+    wanted = role_environment.role(
         "loud",
         {"filter_plugins/shout.py": plugin},
         post_install=[{"name": "{{ 'x' | shout }}", "ansible.builtin.debug": {"msg": "done"}}],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
 
     with pytest.raises(Refused, match="printed more than") as refused:
         await ended(driver, KEY, wanted)
@@ -110,33 +118,39 @@ class FilterModule:
     events = await whole_story(driver, KEY)
     assert any("the rest is left out" in event.text for event in events)
     assert events[-1].kind == "end"
-    assert sum(path.stat().st_size for path in site.everything()) < 4 * 1024 * 1024
+    assert sum(path.stat().st_size for path in role_environment.everything()) < 4 * 1024 * 1024
 
 
-async def test_a_module_that_prints_a_gigabyte_fails_alone(site: Site) -> None:
-    wanted = site.role(
+async def test_a_module_that_prints_a_gigabyte_fails_alone(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "verbose", post_install=[shell("head -c 1000000000 /dev/zero | tr '\\0' x", "shout")]
     )
 
     with pytest.raises(Refused):
         await ended(
-            site.driver(limits=Limits(address_space=400 * 2**20)),
+            role_environment.driver(limits=RunLimits(address_space=400 * 2**20)),
             KEY,
             again(wanted, time_limit=10),  # it reads on until its memory or its time is used up
         )
 
 
-async def test_it_cannot_fill_the_disk(site: Site) -> None:
-    wanted = site.role("hoarder", post_install=[shell("head -c 90M /dev/zero > $HOME/big", "fill")])
+async def test_it_cannot_fill_the_disk(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
+        "hoarder", post_install=[shell("head -c 90M /dev/zero > $HOME/big", "fill")]
+    )
 
     with pytest.raises(Refused, match="No space left"):
-        await ended(site.driver(limits=Limits(directory=64 * 2**20)), KEY, wanted)
+        await ended(
+            role_environment.driver(limits=RunLimits(directory_bytes=64 * 2**20)), KEY, wanted
+        )
 
 
-async def test_it_sees_nothing_of_others(site: Site, tmp_path: Path) -> None:
+async def test_it_sees_nothing_of_others(role_environment: RoleEnvironment, tmp_path: Path) -> None:
     """The directory, the values and the secrets of another run, our environment, our files, other processes."""
-    held = site.role("holder", post_install=[shell(f"sleep {MARKER}", "hold")])
-    driver = site.driver()
+    held = role_environment.role("holder", post_install=[shell(f"sleep {MARKER}", "hold")])
+    driver = role_environment.driver()
     await at_task(
         driver,
         OTHER,
@@ -147,13 +161,13 @@ async def test_it_sees_nothing_of_others(site: Site, tmp_path: Path) -> None:
     planted.write_text("planted-file")
     planted.chmod(0o644)
     look = (
-        f"cat {planted} /etc/shadow; ls -R {site.data} /root /home /work; "
+        f"cat {planted} /etc/shadow; ls -R {role_environment.data} /root /home /work; "
         "cat /proc/*/environ | tr '\\0' '\\n'; cat /proc/*/cmdline | tr '\\0' ' '; env; "
         "find / -xdev -type f -size -100k -not -path '/usr/*' -not -path '/proc/*' -not -path '/dev/*' "
-        f"-not -path '{site.environment.place}/*' -exec grep -l planted- {{}} + ; "
+        f"-not -path '{role_environment.environment.venv_directory}/*' -exec grep -l planted- {{}} + ; "
         "ls /run/boatyard/files; echo uid $(id -u); true"
     )
-    spy = site.role(
+    spy = role_environment.role(
         "spy",
         post_install=[
             shell(look, "look", register="seen"),
@@ -164,20 +178,22 @@ async def test_it_sees_nothing_of_others(site: Site, tmp_path: Path) -> None:
     done = await ended(driver, KEY, spy)
 
     seen = done.facts["seen"]
-    for secret in ("planted-", MARKER, "PYTEST", str(site.place(OTHER))):
+    for secret in ("planted-", MARKER, "PYTEST", str(role_environment.place(OTHER))):
         assert secret not in seen.replace("grep -l planted-", "").replace(look, ""), secret
     if os.geteuid() == 0:
         assert "uid 0\n" not in seen + "\n"
 
 
-async def test_the_environment_is_cleared(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_is_cleared(
+    role_environment: RoleEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLANTED", "planted-variable")
     monkeypatch.setenv("ANSIBLE_FORCE_COLOR", "1")
-    wanted = site.role(
+    wanted = role_environment.role(
         "environ", post_install=[shell("env", "env", register="e"), facts(e="{{ e.stdout }}")]
     )
 
-    done = await ended(site.driver(), KEY, again(wanted, files={"kubeconfig": "{}"}))
+    done = await ended(role_environment.driver(), KEY, again(wanted, files={"kubeconfig": "{}"}))
 
     names = {line.partition("=")[0] for line in done.facts["e"].splitlines()}
     assert "PLANTED" not in names
@@ -185,21 +201,23 @@ async def test_the_environment_is_cleared(site: Site, monkeypatch: pytest.Monkey
     assert {"HOME", "PATH", "KUBECONFIG"} <= names
 
 
-async def test_its_files_are_its_own_alone(site: Site) -> None:
+async def test_its_files_are_its_own_alone(role_environment: RoleEnvironment) -> None:
     look = "stat -c '%a %U %n' $HOME $HOME/files/* $HOME/project/play.yml; cat $KUBECONFIG"
-    wanted = site.role(
+    wanted = role_environment.role(
         "files", post_install=[shell(look, "look", register="r"), facts(r="{{ r.stdout }}")]
     )
 
-    done = await ended(site.driver(), KEY, again(wanted, files={"kubeconfig": "apiVersion: v1"}))
+    done = await ended(
+        role_environment.driver(), KEY, again(wanted, files={"kubeconfig": "apiVersion: v1"})
+    )
 
     lines = done.facts["r"].splitlines()
     assert [line.split()[0] for line in lines[:-1]] == ["700", "600", "600"]
     assert lines[-1] == "apiVersion: v1"
 
 
-async def test_the_story_is_bounded(site: Site) -> None:
-    wanted = site.role(
+async def test_the_story_is_bounded(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
         "talker",
         post_install=[
             {"name": "talk", "ansible.builtin.debug": {"msg": "{{ 'x' * 3000 }}"}},
@@ -207,14 +225,14 @@ async def test_the_story_is_bounded(site: Site) -> None:
             {"name": "give up", "ansible.builtin.fail": {"msg": "at the end"}},
         ],
     )
-    driver = site.driver(limits=Limits(story=32 * 1024))
+    driver = role_environment.driver(limits=RunLimits(log_bytes=32 * 1024))
 
     with pytest.raises(Refused, match="at the end"):
         await ended(driver, KEY, wanted)
 
     events = list(await driver.events(KEY))
-    assert (site.place(KEY) / "events.jsonl").stat().st_size < 33 * 1024
-    assert told(events, "failed") == ["give up"], "how it ended is told in any case"
+    assert (role_environment.place(KEY) / "events.jsonl").stat().st_size < 33 * 1024
+    assert event_texts(events, "failed") == ["give up"], "how it ended is told in any case"
     assert events[-1].kind == "end"
     assert [event.number for event in events] == list(range(1, len(events) + 1))
 
@@ -227,11 +245,14 @@ async def test_the_story_is_bounded(site: Site) -> None:
     ],
 )
 async def test_runs_that_are_not_set_apart_are_told_once_and_whenever_asked(
-    site: Site, caplog: pytest.LogCaptureFixture, options: dict[str, bool], words: str
+    role_environment: RoleEnvironment,
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, bool],
+    words: str,
 ) -> None:
-    driver = site.driver(**options)
+    driver = role_environment.driver(**options)
 
-    said = [await driver.caution() for _ in range(2)]
+    said = [await driver.get_isolation_warning() for _ in range(2)]
 
     assert said[0] == said[1]
     assert words in said[0]
@@ -243,10 +264,10 @@ async def test_runs_that_are_not_set_apart_are_told_once_and_whenever_asked(
 async def test_before_there_is_ansible_nothing_is_said_of_its_runs(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("")
-    environment = Environment(tmp_path / "ansible", lock=lock)
-    shop = Workshop(tmp_path / "data", lambda _: tmp_path, environment=environment)
+    environment = AnsibleEnvironment(tmp_path / "ansible", lock=lock)
+    shop = LocalRunner(tmp_path / "data", lambda _: tmp_path, environment=environment)
 
-    assert shop.caution() == ""
+    assert shop.get_isolation_warning() == ""
 
     assert not environment.is_ready(), "asking makes nothing"
     shop.close()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.drivers.local.warm import WarmStarter
-from boatyard.automation.port import RUN_FAILED, RunEvent, RunWanted
+from boatyard.automation.drivers.local.warm_starter import WarmStarter
+from boatyard.automation.port import RUN_FAILED, RunEvent, RunSpec
 from boatyard.model.errors import Refused
 from boatyard.model.outcome import Done
-from tests.support.automation import Site, again, ended, facts, released
+from tests.support.role_runs import RoleEnvironment, again, ended, facts, released
 
 KEY = "order-1/post_install"
 PASSWORD = "open-sesame-4711"
@@ -106,7 +106,7 @@ ROLE = """
 """
 
 
-def project(site: Site) -> RunWanted:
+def project(role_environment: RoleEnvironment) -> RunSpec:
     root, role, collection = (
         "whole",
         "whole/roles/everything",
@@ -138,21 +138,25 @@ def project(site: Site) -> RunWanted:
         f"{collection}/roles/helper/tasks/main.yml": "- {name: help, set_fact: {helped: 'yes'}}",
     }  # fmt: skip
     for path, text in files.items():
-        site.write(path, text)
-    site.write("password", PASSWORD)
-    site.write("vault.yml", "from_vault: vault")
+        role_environment.write(path, text)
+    role_environment.write("password", PASSWORD)
+    role_environment.write("vault.yml", "from_vault: vault")
     subprocess.run(
         [
-            *(site.environment.playbook.with_name("ansible-vault"), "encrypt", "vault.yml"),
+            *(
+                role_environment.environment.playbook.with_name("ansible-vault"),
+                "encrypt",
+                "vault.yml",
+            ),
             *("--vault-password-file", "password", "--output", "whole/group_vars/all/vault.yml"),
         ],
-        cwd=site.content,
+        cwd=role_environment.content,
         check=True,
         capture_output=True,
     )
     # Runs have a number of their own: content is for everybody to read.
-    (site.content / "whole/group_vars/all/vault.yml").chmod(0o644)
-    return RunWanted(
+    (role_environment.content / "whole/group_vars/all/vault.yml").chmod(0o644)
+    return RunSpec(
         action="post_install",
         template="everything",
         digest="whole",
@@ -170,13 +174,15 @@ def story(events: list[RunEvent]) -> list[tuple[str, str, str]]:
 
 
 async def run(
-    site: Site, wanted: RunWanted, *, warm: bool
+    role_environment: RoleEnvironment, wanted: RunSpec, *, warm: bool
 ) -> tuple[Any, list[tuple[str, str, str]]]:
-    shop = site.shop(warm=warm)
-    driver = site.driver_of(shop)
+    shop = role_environment.shop(warm=warm)
+    driver = role_environment.driver_of(shop)
     if warm:
         assert isinstance(shop.starter, WarmStarter)
-        assert shop.starter.warm_up(shop.ground()), (site.data / "warm.log").read_text()
+        assert shop.starter.warm_up(shop.get_capabilities()), (
+            role_environment.data / "warm.log"
+        ).read_text()
     outcome: Any
     try:
         outcome = await ended(driver, KEY, wanted)
@@ -185,16 +191,16 @@ async def run(
     events = story(list(await driver.events(KEY)))
     await released(driver, KEY)
     if isinstance(shop.starter, WarmStarter):
-        assert shop.starter.forked == 1
+        assert shop.starter.forked_runs == 1
     shop.close()
     return outcome, events
 
 
-async def test_everything_a_project_may_bring(site: Site) -> None:
-    wanted = project(site)
+async def test_everything_a_project_may_bring(role_environment: RoleEnvironment) -> None:
+    wanted = project(role_environment)
 
-    plain, plain_story = await run(site, wanted, warm=False)
-    warm, warm_story = await run(site, wanted, warm=True)
+    plain, plain_story = await run(role_environment, wanted, warm=False)
+    warm, warm_story = await run(role_environment, wanted, warm=True)
 
     assert plain == Done(
         {
@@ -234,14 +240,14 @@ OURS = """
 """
 
 
-async def test_tasks_of_our_own(site: Site) -> None:
+async def test_tasks_of_our_own(role_environment: RoleEnvironment) -> None:
     """Warm, they run without a worker: nobody can tell but by the time they take."""
     handlers = "- {name: handled, boatyard.service.progress: {message: handled}}"
-    wanted = site.role("ours", {"handlers/main.yml": handlers}, post_install=[])
-    site.write("ours/tasks/post_install.yaml", OURS)
+    wanted = role_environment.role("ours", {"handlers/main.yml": handlers}, post_install=[])
+    role_environment.write("ours/tasks/post_install.yaml", OURS)
 
-    plain, plain_story = await run(site, wanted, warm=False)
-    warm, warm_story = await run(site, wanted, warm=True)
+    plain, plain_story = await run(role_environment, wanted, warm=False)
+    warm, warm_story = await run(role_environment, wanted, warm=True)
 
     assert "name at least one fact" in plain[1]
     assert warm == plain
@@ -263,19 +269,19 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
-async def test_what_goes_wrong_is_told_alike(site: Site, text: str) -> None:
-    wanted = site.role("broken", post_install=[])
-    site.write("broken/tasks/post_install.yaml", text)
+async def test_what_goes_wrong_is_told_alike(role_environment: RoleEnvironment, text: str) -> None:
+    wanted = role_environment.role("broken", post_install=[])
+    role_environment.write("broken/tasks/post_install.yaml", text)
 
-    plain, plain_story = await run(site, wanted, warm=False)
-    warm, warm_story = await run(site, wanted, warm=True)
+    plain, plain_story = await run(role_environment, wanted, warm=False)
+    warm, warm_story = await run(role_environment, wanted, warm=True)
 
     assert plain[0] == RUN_FAILED
     assert warm == plain
     assert warm_story == plain_story
 
 
-async def test_one_run_leaves_no_trace_in_the_next(site: Site) -> None:
+async def test_one_run_leaves_no_trace_in_the_next(role_environment: RoleEnvironment) -> None:
     """Both are forked of one server: plugins, facts and chance of the first are not those of the second."""
     report = facts(
         chance="{{ 100000000 | random }}",
@@ -283,24 +289,24 @@ async def test_one_run_leaves_no_trace_in_the_next(site: Site) -> None:
         filter="{{ 'a' | theirs }}",
     )
     set_fact = {"ansible.builtin.set_fact": {"planted": "something"}}
-    first = site.role(
+    first = role_environment.role(
         "first", {"filter_plugins/f.py": named(FILTER, "theirs")}, post_install=[set_fact, report]
     )
-    second = site.role(
+    second = role_environment.role(
         "second",
         {"filter_plugins/f.py": named(FILTER, "theirs").replace("theirs ", "others ")},
         post_install=[report],
     )
-    shop = site.shop()
+    shop = role_environment.shop()
     assert isinstance(shop.starter, WarmStarter)
-    assert shop.starter.warm_up(shop.ground())
-    driver = site.driver_of(shop)
+    assert shop.starter.warm_up(shop.get_capabilities())
+    driver = role_environment.driver_of(shop)
 
     one = await ended(driver, KEY, first)
     two = await ended(driver, "order-2/post_install", second)
     three = await ended(driver, "order-3/post_install", again(second))
 
-    assert shop.starter.forked == 3
+    assert shop.starter.forked_runs == 3
     assert (one.facts["known"], one.facts["filter"]) == ("something", "theirs a")
     assert (two.facts["known"], two.facts["filter"]) == ("nothing", "others a")
     assert two.facts["chance"] != three.facts["chance"]

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.model.outcome import Outcome
 from tests.contracts import test_automation
 from tests.contracts.test_automation import Rule
-from tests.support.automation import Site
 from tests.support.memory_automation import Started
+from tests.support.role_runs import RoleEnvironment
 
 # What the role does: says that it is there, waits to be told how it ends, and ends so.
 ACT = """
@@ -38,20 +38,20 @@ module.exit_json(facts=answer["facts"])
 """
 
 
-class _Desk(socketserver.ThreadingTCPServer):
+class RunCallbackServer(socketserver.ThreadingTCPServer):
     """Whom every run calls when it is under way."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Call)
+        super().__init__(("127.0.0.1", 0), RunCallback)
         self.begun: list[Started] = []
-        self.waiting: list[_Call] = []
+        self.waiting: list[RunCallback] = []
         self.change = threading.Condition()
 
 
-class _Call(socketserver.StreamRequestHandler):
-    server: _Desk
+class RunCallback(socketserver.StreamRequestHandler):
+    server: RunCallbackServer
 
     def handle(self) -> None:
         told = json.loads(self.rfile.readline())
@@ -66,12 +66,12 @@ class _Call(socketserver.StreamRequestHandler):
 
 
 @dataclass
-class Bench:
+class LocalAutomationHarness:
     """As the contract's rules want it: the driver, given a template where a rule names none."""
 
-    site: Site
+    role_environment: RoleEnvironment
     driver: LocalAutomation
-    desk: _Desk
+    callbacks: RunCallbackServer
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -81,7 +81,7 @@ class Bench:
     def __getattr__(self, verb: str) -> Any:
         return getattr(self.driver, verb)
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         full = dataclasses.replace(wanted, template="acting", digest="acting")
         return await self.driver.ensure_run(key, full)
 
@@ -93,25 +93,25 @@ class Bench:
         end = time.monotonic() + 60
         while time.monotonic() < end:
             under_way = sum(
-                self.driver._shop.records.result(record) is None
-                for record in self.driver._shop.records
+                self.driver._runner.records.find_result(record) is None
+                for record in self.driver._runner.records
             )
-            with self.desk.change:
-                if len(self.desk.waiting) >= under_way:
-                    return list(self.desk.begun)
+            with self.callbacks.change:
+                if len(self.callbacks.waiting) >= under_way:
+                    return list(self.callbacks.begun)
             time.sleep(0.02)
         raise AssertionError("a run does not call")
 
     async def finish(self, *, message: str = "", **facts: str) -> None:
-        with self.desk.change:
-            waiting, self.desk.waiting = self.desk.waiting, []
+        with self.callbacks.change:
+            waiting, self.callbacks.waiting = self.callbacks.waiting, []
         for call in waiting:
             call.wfile.write(json.dumps({"message": message, "facts": facts}).encode() + b"\n")
 
     async def misbehave(self, mood: str) -> None:
         """What is kept of runs can no longer be reached."""
-        runs = self.site.data / "runs"
-        aside = self.site.data / "runs-aside"
+        runs = self.role_environment.data / "runs"
+        aside = self.role_environment.data / "runs-aside"
         if mood == "dead":
             runs.rename(aside)
         else:
@@ -122,8 +122,8 @@ class Bench:
 
 
 @pytest.fixture
-def desk() -> Iterator[_Desk]:
-    with _Desk() as server:
+def callbacks() -> Iterator[RunCallbackServer]:
+    with RunCallbackServer() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -132,11 +132,17 @@ def desk() -> Iterator[_Desk]:
 
 
 @pytest.mark.parametrize("rule", test_automation.RULES, ids=lambda rule: rule.__name__)
-async def test_automation(rule: Rule, site: Site, desk: _Desk) -> None:
+async def test_automation(
+    rule: Rule, role_environment: RoleEnvironment, callbacks: RunCallbackServer
+) -> None:
     told = {"run": "{{ boatyard_run }}", "values": "{{ boatyard_parameters }}"}
     tasks = [
-        {"name": "Call", "act": {"told": told, "port": desk.server_address[1]}, "register": "said"},
+        {
+            "name": "Call",
+            "act": {"told": told, "port": callbacks.server_address[1]},
+            "register": "said",
+        },
         {"name": "Report", "ansible.builtin.set_stats": {"data": "{{ said.facts }}"}},
     ]
-    site.role("acting", {"library/act.py": ACT}, act=tasks)
-    await rule(Bench(site, site.driver(), desk))
+    role_environment.role("acting", {"library/act.py": ACT}, act=tasks)
+    await rule(LocalAutomationHarness(role_environment, role_environment.driver(), callbacks))

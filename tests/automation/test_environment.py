@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from boatyard.automation.drivers.local.ansible_environment import (
+    AnsibleEnvironment,
+    default_directory,
+)
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.drivers.local.environment import Environment, default_directory
-from boatyard.automation.drivers.local.workshop import PREPARING, Workshop
-from boatyard.automation.port import RunWanted
+from boatyard.automation.drivers.local.runner import PREPARING, LocalRunner
+from boatyard.automation.port import RunSpec
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Waiting
 
@@ -20,9 +23,9 @@ from boatyard.model.outcome import Waiting
 def test_it_is_made_once_with_progress_in_place_of_what_was_half_made(tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("")
-    environment = Environment(tmp_path / "ansible", lock=lock)
-    (environment.place / "bin").mkdir(parents=True)
-    (environment.place / "bin" / "python").write_text("half")
+    environment = AnsibleEnvironment(tmp_path / "ansible", lock=lock)
+    (environment.venv_directory / "bin").mkdir(parents=True)
+    (environment.venv_directory / "bin" / "python").write_text("half")
     assert not environment.is_ready()
     lines: list[str] = []
 
@@ -41,7 +44,10 @@ def test_another_lock_is_another_environment(tmp_path: Path) -> None:
     one, other = tmp_path / "one.txt", tmp_path / "other.txt"
     one.write_text("a")
     other.write_text("b")
-    assert Environment(tmp_path, lock=one).place != Environment(tmp_path, lock=other).place
+    assert (
+        AnsibleEnvironment(tmp_path, lock=one).venv_directory
+        != AnsibleEnvironment(tmp_path, lock=other).venv_directory
+    )
 
 
 def test_the_place_can_be_named() -> None:
@@ -53,10 +59,10 @@ async def test_the_first_run_waits_for_it_and_a_failure_says_why(tmp_path: Path)
     lock = tmp_path / "lock.txt"
     # No file has this hash: pip refuses it whatever the index says.
     lock.write_text(f"no-such-package-of-boatyard==1.0 --hash=sha256:{'0' * 64}\n")
-    environment = Environment(tmp_path / "ansible", lock=lock)
-    shop = Workshop(tmp_path / "data", lambda _: tmp_path, environment=environment)
+    environment = AnsibleEnvironment(tmp_path / "ansible", lock=lock)
+    shop = LocalRunner(tmp_path / "data", lambda _: tmp_path, environment=environment)
     driver = LocalAutomation(shop, "hub")
-    wanted = RunWanted(action="post_install", template="t", digest="d")
+    wanted = RunSpec(action="post_install", template="t", digest="d")
     await driver.check_ready()
 
     outcome = await driver.ensure_run("one", wanted)
@@ -69,8 +75,8 @@ async def test_the_first_run_waits_for_it_and_a_failure_says_why(tmp_path: Path)
         await driver.ensure_run("one", wanted)
     assert unavailable.value.reason == "NoAnsible"
     await driver.close()
-    assert shop._making is not None
-    await asyncio.to_thread(shop._making.join)
+    assert shop._setup_thread is not None
+    await asyncio.to_thread(shop._setup_thread.join)
 
 
 async def ready_for_ever(driver: LocalAutomation) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from boatyard.automation.drivers.local import values
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.model.errors import BoatyardError
-from tests.support.automation import Site, again, ended
+from tests.support.role_runs import RoleEnvironment, again, ended
 
 KEY = "order-1/post_install"
 RAN = "/run/boatyard/ran"  # where the run itself would see that something was executed
@@ -78,8 +78,8 @@ ROLE: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def hostile_run(site: Site) -> RunWanted:
-    wanted = site.role("careful", post_install=ROLE)
+def hostile_run(role_environment: RoleEnvironment) -> RunSpec:
+    wanted = role_environment.role("careful", post_install=ROLE)
     return again(
         wanted,
         values={
@@ -99,9 +99,11 @@ def hostile_run(site: Site) -> RunWanted:
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
-async def test_everything_arrives_as_it_was_sent_and_nothing_runs(site: Site, warm: bool) -> None:
-    wanted = hostile_run(site)
-    driver = site.warm_driver() if warm else site.driver()
+async def test_everything_arrives_as_it_was_sent_and_nothing_runs(
+    role_environment: RoleEnvironment, warm: bool
+) -> None:
+    wanted = hostile_run(role_environment)
+    driver = role_environment.warm_driver() if warm else role_environment.driver()
 
     done = await ended(driver, KEY, wanted)
 
@@ -115,16 +117,18 @@ async def test_everything_arrives_as_it_was_sent_and_nothing_runs(site: Site, wa
 
 
 async def test_without_the_mark_it_would_have_run(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    role_environment: RoleEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "MARK", "")
+    monkeypatch.setattr(values, "UNSAFE_TAG", "")
     tasks = [
         {"name": "use", "ansible.builtin.debug": {"msg": "{{ text }}"}},
         {"name": "report", "boatyard.service.facts": {"ran": "{{ '" + RAN + "' is exists }}"}},
     ]
-    wanted = again(site.role("careless", post_install=tasks), values={"text": HOSTILE[0]})
+    wanted = again(
+        role_environment.role("careless", post_install=tasks), values={"text": HOSTILE[0]}
+    )
 
-    done = await ended(site.driver(), KEY, wanted)
+    done = await ended(role_environment.driver(), KEY, wanted)
 
     assert done.facts["ran"] == "true"
 
@@ -144,9 +148,11 @@ async def test_without_the_mark_it_would_have_run(
         "a.b",
     ],
 )
-async def test_a_parameter_cannot_steer_ansible(site: Site, name: str) -> None:
-    wanted = site.role("steered", post_install=[])
+async def test_a_parameter_cannot_steer_ansible(
+    role_environment: RoleEnvironment, name: str
+) -> None:
+    wanted = role_environment.role("steered", post_install=[])
 
     for field in ("values", "secrets"):
         with pytest.raises(BoatyardError, match=rf"{field}\."):
-            await site.driver().ensure_run(KEY, again(wanted, **{field: {name: "x"}}))
+            await role_environment.driver().ensure_run(KEY, again(wanted, **{field: {name: "x"}}))

@@ -22,7 +22,7 @@ import yaml
 from boatyard.client.client import Client
 from boatyard.client.config import Target
 from boatyard.client.kinds import CLUSTER
-from boatyard.ledger.embedded import DATABASE, USER
+from boatyard.ledger.embedded_postgres import DATABASE, USER
 from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderSpec
 from boatyard.model.generated.osac import (
@@ -32,15 +32,15 @@ from boatyard.model.generated.osac import (
     ClusterTemplateReference,
     Metadata,
 )
-from boatyard.resources.orders.told import told_order
+from boatyard.resources.orders.role_context import build_role_context
 from boatyard.roles.form import Option
-from boatyard.roles.values import typed
-from boatyard.wiring.template_folders import OWN
+from boatyard.roles.parameter_values import to_typed_value
+from boatyard.wiring.template_folders import OWN_ROLES_FOLDER
 from tests.automation.test_injection import HOSTILE as ALL
-from tests.support.automation import Site, again, ended, processes_with
 from tests.support.distributed import ANY_PORT, INSTANT, address
-from tests.support.local_yard import until
 from tests.support.processes import BOATYARD, Program, run
+from tests.support.real_clusters.up_command import until
+from tests.support.role_runs import RoleEnvironment, again, ended, processes_with
 from tests.support.roles import files, write
 
 pytestmark = pytest.mark.timeout(400)
@@ -81,7 +81,7 @@ TELL = [
 ]
 FAIL = [{"name": "give up", "ansible.builtin.fail": {"msg": "with {{ password }}"}}]
 UNMARKED = (
-    "import boatyard.automation.drivers.local.values as values; values.MARK = ''; "
+    "import boatyard.automation.drivers.local.values as values; values.UNSAFE_TAG = ''; "
     "from boatyard.app.main import main; raise SystemExit(main())"
 )
 
@@ -99,7 +99,7 @@ class Place:
                 ),
                 "tasks/post_install.yaml": yaml.safe_dump(tasks),
             }
-            write(self.data / OWN / name, files(made))
+            write(self.data / OWN_ROLES_FOLDER / name, files(made))
         self.up = Program(
             "up", "--data", str(self.data), *ANY_PORT, home=home, environ=INSTANT, command=command
         )
@@ -117,7 +117,7 @@ class Place:
     async def order(self, template: str, values: Mapping[str, Any], **metadata: Any) -> str:
         """Its id, once it has come to an end."""
         options = {name: Option(type=one["type"]) for name, one in SPEC.items()}
-        parameters = {name: typed(options[name], value) for name, value in values.items()}
+        parameters = {name: to_typed_value(options[name], value) for name, value in values.items()}
         new = Cluster(
             metadata=Metadata(**{"name": template, "tenant": "acme", **metadata}),
             spec=ClusterSpec(
@@ -238,7 +238,9 @@ async def test_without_the_mark_a_tenants_words_would_be_executed(home: Path) ->
         assert place.facts()["role.ran"] == "true"
 
 
-async def test_words_of_the_data_centre_and_of_earlier_parts_arrive_too(site: Site) -> None:
+async def test_words_of_the_data_centre_and_of_earlier_parts_arrive_too(
+    role_environment: RoleEnvironment,
+) -> None:
     """Names of hosts, addresses and facts come from others: an inventory may say anything, and so may a role."""
     items = {
         key: Item(key=key, kind=kind, slot="compute-0", state=ItemState.PRESENT, facts=facts)
@@ -250,9 +252,9 @@ async def test_words_of_the_data_centre_and_of_earlier_parts_arrive_too(site: Si
             ("pre_install", "pre_install", {"role.said": HOSTILE[0]}),
         )
     }
-    order = told_order(Order(id="order-1", spec=OrderSpec(cluster_name="web")), items)
+    order = build_role_context(Order(id="order-1", spec=OrderSpec(cluster_name="web")), items)
     look = "{{ boatyard_order.nodes[0].host }} {{ boatyard_order.facts.said }}"
-    wanted = site.role(
+    wanted = role_environment.role(
         "reader",
         post_install=[
             {"name": "use", "ansible.builtin.debug": {"msg": look}},
@@ -266,7 +268,9 @@ async def test_words_of_the_data_centre_and_of_earlier_parts_arrive_too(site: Si
         ],
     )
 
-    done = await ended(site.driver(), "order-1/post_install", again(wanted, order=order))
+    done = await ended(
+        role_environment.driver(), "order-1/post_install", again(wanted, order=order)
+    )
 
     assert done.facts["ran"] == "false"
     arrived = json.loads(base64.b64decode(done.facts["arrived"]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from boatyard.automation.drivers.local.values import check_names
-from boatyard.automation.port import RUN_FAILED, RunWanted
+from boatyard.automation.port import RUN_FAILED, RunSpec
 from boatyard.model import hub_names
 from boatyard.model.errors import Refused
-from tests.support.automation import Site, again, ended, facts, told
+from tests.support.role_runs import RoleEnvironment, again, ended, event_texts, facts
 
 KEY = "o-1/role"
 ABOUT = """
@@ -46,8 +46,8 @@ SEEN = {
 SECRET = '{"auths": {"registry.example": {"auth": "cXVpdGU6c2VjcmV0"}}}'
 
 
-def made_for_osac(site: Site) -> RunWanted:
-    wanted = site.role(
+def made_for_osac(role_environment: RoleEnvironment) -> RunSpec:
+    wanted = role_environment.role(
         "ocp_small",
         {"meta/osac.yaml": ABOUT, "meta/argument_specs.yaml": SPECS},
         install=[
@@ -72,9 +72,11 @@ def made_for_osac(site: Site) -> RunWanted:
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
-async def test_it_reads_its_parameters_and_its_order(site: Site, warm: bool) -> None:
-    wanted = made_for_osac(site)
-    driver = site.warm_driver() if warm else site.driver()
+async def test_it_reads_its_parameters_and_its_order(
+    role_environment: RoleEnvironment, warm: bool
+) -> None:
+    wanted = made_for_osac(role_environment)
+    driver = role_environment.warm_driver() if warm else role_environment.driver()
 
     done = await ended(driver, KEY, wanted)
 
@@ -91,23 +93,29 @@ async def test_it_reads_its_parameters_and_its_order(site: Site, warm: bool) -> 
         "key": "none",
     }
     events = list(await driver.events(KEY))
-    assert told(events, "task")[-3:] == ["order", "parameters", "report"]
+    assert event_texts(events, "task")[-3:] == ["order", "parameters", "report"]
     assert not any("cXVpdGU6" in event.text for event in events)
 
 
-async def test_what_its_own_form_does_not_take_is_told_by_ansible(site: Site) -> None:
+async def test_what_its_own_form_does_not_take_is_told_by_ansible(
+    role_environment: RoleEnvironment,
+) -> None:
     with pytest.raises(Refused, match="rounds") as refused:
-        await ended(site.driver(), KEY, again(made_for_osac(site), values={"rounds": "many"}))
+        await ended(
+            role_environment.driver(),
+            KEY,
+            again(made_for_osac(role_environment), values={"rounds": "many"}),
+        )
     assert refused.value.reason == RUN_FAILED
 
 
-async def test_other_roles_keep_names_of_their_own(site: Site) -> None:
+async def test_other_roles_keep_names_of_their_own(role_environment: RoleEnvironment) -> None:
     """What is only OSAC's would hide a default of the same name."""
     defaults = {"defaults/main.yml": "node_requests: mine\ntemplate_id: mine"}
     seen = facts(mine="{{ node_requests }} {{ template_id }}", all="{{ template_parameters }}")
-    wanted = again(site.role("ours", defaults, post_install=[seen]), values={"size": 2})
+    wanted = again(role_environment.role("ours", defaults, post_install=[seen]), values={"size": 2})
 
-    done = await ended(site.driver(), "o-2/post_install", wanted)
+    done = await ended(role_environment.driver(), "o-2/post_install", wanted)
 
     assert done.facts == {"mine": "mine mine", "all": '{"size": 2}'}
 

@@ -7,34 +7,34 @@ from itertools import pairwise
 
 import pytest
 
-from boatyard.automation.port import RUN_FAILED, RunWanted
+from boatyard.automation.port import RUN_FAILED, RunSpec
 from boatyard.model.errors import Conflict, NotFound, Refused
 from boatyard.model.outcome import Done, Waiting
-from tests.support.automation import (
-    Site,
+from tests.support.role_runs import (
+    RoleEnvironment,
     again,
     at_task,
     debug,
     ended,
+    event_texts,
     facts,
     processes_with,
     released,
     shell,
-    told,
 )
 
 KEY = "order-1/post_install"
 
 
-async def test_facts_that_were_reported_are_the_answer(site: Site) -> None:
-    wanted = site.role(
+async def test_facts_that_were_reported_are_the_answer(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
         "greeter",
         post_install=[
             facts(endpoint="https://{{ name }}", replicas=3),
             {"ansible.builtin.set_stats": {"data": {"zone": "b"}}},
         ],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
     await driver.check_ready()
 
     done = await ended(driver, KEY, again(wanted, values={"name": "shop"}))
@@ -44,11 +44,13 @@ async def test_facts_that_were_reported_are_the_answer(site: Site) -> None:
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
-async def test_what_is_no_text_arrives_as_text(site: Site, warm: bool) -> None:
+async def test_what_is_no_text_arrives_as_text(
+    role_environment: RoleEnvironment, warm: bool
+) -> None:
     """Nothing that reads a story or keeps a fact takes NUL or bytes that are no text."""
     odd = "{{ 'gA==' | b64decode }}"
-    wanted = site.role("odd", post_install=[debug(odd), facts(nul="a\0b", half=odd)])
-    driver = site.warm_driver() if warm else site.driver()
+    wanted = role_environment.role("odd", post_install=[debug(odd), facts(nul="a\0b", half=odd)])
+    driver = role_environment.warm_driver() if warm else role_environment.driver()
 
     done = await ended(driver, KEY, wanted)
 
@@ -56,16 +58,20 @@ async def test_what_is_no_text_arrives_as_text(site: Site, warm: bool) -> None:
     assert ("ok", "\ufffd") in {(one.kind, one.text) for one in await driver.events(KEY)}
 
 
-async def test_only_the_phase_that_was_asked_for_runs(site: Site) -> None:
-    wanted = site.role("two", post_install=[facts(ran="post")], delete=[facts(ran="delete")])
+async def test_only_the_phase_that_was_asked_for_runs(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
+        "two", post_install=[facts(ran="post")], delete=[facts(ran="delete")]
+    )
 
-    done = await ended(site.driver(), KEY, again(wanted, action="delete"))
+    done = await ended(role_environment.driver(), KEY, again(wanted, action="delete"))
 
     assert done.facts == {"ran": "delete"}
 
 
-async def test_a_task_that_fails_is_told_in_its_own_words(site: Site) -> None:
-    wanted = site.role(
+async def test_a_task_that_fails_is_told_in_its_own_words(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "failing",
         post_install=[
             debug("fine"),
@@ -73,7 +79,7 @@ async def test_a_task_that_fails_is_told_in_its_own_words(site: Site) -> None:
             debug("never"),
         ],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
 
     with pytest.raises(Refused) as refused:
         await ended(driver, KEY, wanted)
@@ -82,18 +88,20 @@ async def test_a_task_that_fails_is_told_in_its_own_words(site: Site) -> None:
     assert "'look for the pool': there is no pool" in str(refused.value)
     with pytest.raises(Refused):
         await driver.ensure_run(KEY, wanted)
-    assert told(list(await driver.events(KEY)), "task") == ["say", "look for the pool"]
+    assert event_texts(list(await driver.events(KEY)), "task") == ["say", "look for the pool"]
 
 
-async def test_a_later_attempt_runs_again_and_its_story_goes_on(site: Site) -> None:
-    wanted = site.role(
+async def test_a_later_attempt_runs_again_and_its_story_goes_on(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "second_time",
         post_install=[
             {"ansible.builtin.fail": {"msg": "not yet"}, "when": "boatyard_run.attempt == 1"},
             facts(attempt="{{ boatyard_run.attempt }}"),
         ],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
     with pytest.raises(Refused):
         await ended(driver, KEY, wanted)
 
@@ -106,15 +114,15 @@ async def test_a_later_attempt_runs_again_and_its_story_goes_on(site: Site) -> N
         await driver.ensure_run(KEY, wanted)
 
 
-async def test_a_later_attempt_ends_the_one_under_way(site: Site) -> None:
-    wanted = site.role(
+async def test_a_later_attempt_ends_the_one_under_way(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
         "patient",
         post_install=[
             shell("sleep 1000", "wait", when="boatyard_run.attempt == 1"),
             facts(attempt="{{ boatyard_run.attempt }}"),
         ],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
     await at_task(driver, KEY, wanted, "wait")
 
     done = await ended(driver, KEY, again(wanted, attempt=2))
@@ -122,12 +130,12 @@ async def test_a_later_attempt_ends_the_one_under_way(site: Site) -> None:
     assert done.facts == {"attempt": "2"}
 
 
-async def test_the_story_is_told_while_it_happens(site: Site) -> None:
-    wanted = site.role(
+async def test_the_story_is_told_while_it_happens(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
         "slow",
         post_install=[debug("hello"), shell("sleep 1000", "wait for ever")],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
 
     await at_task(driver, KEY, wanted, "wait for ever")
 
@@ -142,52 +150,58 @@ async def test_the_story_is_told_while_it_happens(site: Site) -> None:
     assert all(one.at <= other.at for one, other in pairwise(events))
 
 
-async def test_another_boatyard_finds_the_run_by_its_key(site: Site) -> None:
-    wanted = site.role(
+async def test_another_boatyard_finds_the_run_by_its_key(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
         "finding",
-        post_install=[shell(f"until test -e {site.content}/go; do sleep 0.1; done", "wait")],
+        post_install=[
+            shell(f"until test -e {role_environment.content}/go; do sleep 0.1; done", "wait")
+        ],
     )
-    await at_task(site.driver(), KEY, wanted, "wait")
-    before = processes_with(str(site.place(KEY)))
-    other = site.driver()
+    await at_task(role_environment.driver(), KEY, wanted, "wait")
+    before = processes_with(str(role_environment.place(KEY)))
+    other = role_environment.driver()
 
     outcome = await other.ensure_run(KEY, wanted)
 
     assert isinstance(outcome, Waiting)
     assert outcome.reason == "Running"
-    assert processes_with(str(site.place(KEY))) == before, "no second one was started"
+    assert processes_with(str(role_environment.place(KEY))) == before, "no second one was started"
     assert [owned.key for owned in await other.list_owned("order-1/")] == [KEY]
     assert await other.list_owned("order-2/") == []
 
 
-async def test_asked_by_many_at_once_it_runs_once(site: Site) -> None:
-    wanted = site.role("once", post_install=[debug("hello"), facts(done="yes")])
-    drivers = [site.driver() for _ in range(4)]
+async def test_asked_by_many_at_once_it_runs_once(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role("once", post_install=[debug("hello"), facts(done="yes")])
+    drivers = [role_environment.driver() for _ in range(4)]
 
     await asyncio.gather(*(driver.ensure_run(KEY, wanted) for driver in drivers))
     await ended(drivers[0], KEY, wanted)
 
-    assert told(list(await drivers[1].events(KEY)), "task") == ["say", "report"]
+    assert event_texts(list(await drivers[1].events(KEY)), "task") == ["say", "report"]
 
 
-async def test_releasing_ends_it_and_leaves_nothing(site: Site) -> None:
-    wanted = site.role("endless", post_install=[shell("sleep 1000 & sleep 1000", "wait")])
-    driver = site.driver()
+async def test_releasing_ends_it_and_leaves_nothing(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role(
+        "endless", post_install=[shell("sleep 1000 & sleep 1000", "wait")]
+    )
+    driver = role_environment.driver()
     await at_task(driver, KEY, wanted, "wait")
 
     await released(driver, KEY)
 
-    assert processes_with(str(site.data)) == {}
-    assert list((site.data / "runs").iterdir()) == []
+    assert processes_with(str(role_environment.data)) == {}
+    assert list((role_environment.data / "runs").iterdir()) == []
     assert await driver.events(KEY) == ()
     assert await driver.list_owned() == []
     assert await driver.release_run(KEY) == Done()
 
 
-async def test_what_is_no_run_is_refused_before_anything_is_made(site: Site) -> None:
-    wanted = site.role("good", post_install=[debug("hello")])
-    site.write("empty/readme", "nothing here")
-    driver = site.driver()
+async def test_what_is_no_run_is_refused_before_anything_is_made(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role("good", post_install=[debug("hello")])
+    role_environment.write("empty/readme", "nothing here")
+    driver = role_environment.driver()
 
     for bad, kind in (
         (again(wanted, action="../../etc"), Refused),
@@ -195,34 +209,36 @@ async def test_what_is_no_run_is_refused_before_anything_is_made(site: Site) -> 
         (again(wanted, files={"../escape": ""}), Refused),
         (again(wanted, values={"a": object()}), Refused),
         (again(wanted, digest="unknown"), NotFound),
-        (RunWanted(action="post_install", template="empty", digest="empty"), Refused),
+        (RunSpec(action="post_install", template="empty", digest="empty"), Refused),
     ):
         with pytest.raises(kind):
             await driver.ensure_run(KEY, bad)
     assert await driver.list_owned() == []
 
 
-async def test_a_phase_the_role_has_not_is_said(site: Site) -> None:
-    wanted = site.role("one_phase", post_install=[debug("hello")])
+async def test_a_phase_the_role_has_not_is_said(role_environment: RoleEnvironment) -> None:
+    wanted = role_environment.role("one_phase", post_install=[debug("hello")])
 
     with pytest.raises(Refused) as refused:
-        await ended(site.driver(), KEY, again(wanted, action="scale"))
+        await ended(role_environment.driver(), KEY, again(wanted, action="scale"))
 
     assert "scale" in str(refused.value)
     assert refused.value.reason == RUN_FAILED
 
 
-async def test_an_argument_specification_is_checked_by_ansible_too(site: Site) -> None:
+async def test_an_argument_specification_is_checked_by_ansible_too(
+    role_environment: RoleEnvironment,
+) -> None:
     spec = """
         argument_specs:
           post_install:
             options:
               size: {type: int, required: true}
     """
-    wanted = site.role(
+    wanted = role_environment.role(
         "checked", {"meta/argument_specs.yml": spec}, post_install=[debug("{{ size }}")]
     )
 
     with pytest.raises(Refused, match="missing required arguments: size"):
-        await ended(site.driver(), KEY, wanted)
-    await ended(site.driver(), KEY, again(wanted, attempt=2, values={"size": 3}))
+        await ended(role_environment.driver(), KEY, wanted)
+    await ended(role_environment.driver(), KEY, again(wanted, attempt=2, values={"size": 3}))

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.model.errors import Refused
-from tests.support.automation import (
-    Site,
+from tests.support.role_runs import (
+    RoleEnvironment,
     again,
     at_task,
     debug,
@@ -30,8 +30,8 @@ argument_specs:
 """
 
 
-def careless(site: Site, *more: dict[str, object]) -> RunWanted:
-    wanted = site.role(
+def careless(role_environment: RoleEnvironment, *more: dict[str, object]) -> RunSpec:
+    wanted = role_environment.role(
         "careless",
         post_install=[
             debug("it is {{ password }}"),
@@ -53,23 +53,25 @@ def assert_nowhere(*texts: str) -> None:
 
 
 async def test_what_a_careless_role_says_is_blotted_out(
-    site: Site, caplog: pytest.LogCaptureFixture
+    role_environment: RoleEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    driver = site.driver()
-    wanted = careless(site, facts(secret="{{ password }}", good="seen"))
+    driver = role_environment.driver()
+    wanted = careless(role_environment, facts(secret="{{ password }}", good="seen"))
 
     done = await ended(driver, KEY, wanted)
 
     assert done.facts["good"] == "seen"
     assert_nowhere(*done.facts.values(), caplog.text, repr(wanted))
     assert_nowhere(*(f"{event.task} {event.text}" for event in await driver.events(KEY)))
-    assert_nowhere(*(path.read_text(errors="replace") for path in site.everything()))
+    assert_nowhere(*(path.read_text(errors="replace") for path in role_environment.everything()))
 
 
-async def test_an_error_does_not_tell_it(site: Site) -> None:
-    driver = site.driver()
-    wanted = careless(site, {"ansible.builtin.fail": {"msg": "no: {{ password }} {{ nested }}"}})
+async def test_an_error_does_not_tell_it(role_environment: RoleEnvironment) -> None:
+    driver = role_environment.driver()
+    wanted = careless(
+        role_environment, {"ansible.builtin.fail": {"msg": "no: {{ password }} {{ nested }}"}}
+    )
 
     with pytest.raises(Refused) as refused:
         await ended(driver, KEY, wanted)
@@ -78,32 +80,36 @@ async def test_an_error_does_not_tell_it(site: Site) -> None:
     assert_nowhere(str(refused.value))
 
 
-async def test_ansibles_own_check_of_a_wrong_one_does_not_tell_it(site: Site) -> None:
-    wanted = site.role(
+async def test_ansibles_own_check_of_a_wrong_one_does_not_tell_it(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "checked", {"meta/argument_specs.yml": SPEC}, post_install=[debug("{{ password }}")]
     )
 
     with pytest.raises(Refused, match="password") as refused:
-        await ended(site.driver(), KEY, again(wanted, secrets={"password": SECRET}))
+        await ended(role_environment.driver(), KEY, again(wanted, secrets={"password": SECRET}))
 
     assert_nowhere(str(refused.value))
 
 
-async def test_no_command_line_and_no_file_of_ours_holds_it_while_it_runs(site: Site) -> None:
-    driver = site.driver()
-    wanted = careless(site, shell("sleep 1000", "hold"))
+async def test_no_command_line_and_no_file_of_ours_holds_it_while_it_runs(
+    role_environment: RoleEnvironment,
+) -> None:
+    driver = role_environment.driver()
+    wanted = careless(role_environment, shell("sleep 1000", "hold"))
 
     await at_task(driver, KEY, wanted, "hold")
 
-    assert_nowhere(*processes_with(str(site.data)).values())
+    assert_nowhere(*processes_with(str(role_environment.data)).values())
     assert processes_with("second line of it") == {}
-    assert_nowhere(*(path.read_text(errors="replace") for path in site.everything()))
+    assert_nowhere(*(path.read_text(errors="replace") for path in role_environment.everything()))
 
 
-async def test_without_hiding_it_would_be_seen(site: Site) -> None:
-    wanted = careless(site)
+async def test_without_hiding_it_would_be_seen(role_environment: RoleEnvironment) -> None:
+    wanted = careless(role_environment)
     told_as_value = again(wanted, values=wanted.secrets, secrets={})
-    driver = site.driver()
+    driver = role_environment.driver()
 
     await ended(driver, KEY, told_as_value)
 
@@ -124,8 +130,10 @@ users:
 """
 
 
-async def test_the_keys_of_its_kubeconfig_are_shown_nowhere(site: Site) -> None:
-    wanted = site.role(
+async def test_the_keys_of_its_kubeconfig_are_shown_nowhere(
+    role_environment: RoleEnvironment,
+) -> None:
+    wanted = role_environment.role(
         "curious",
         post_install=[
             shell("cat {{ boatyard_files.kubeconfig }}", "look", register="out"),
@@ -134,7 +142,7 @@ async def test_the_keys_of_its_kubeconfig_are_shown_nowhere(site: Site) -> None:
             facts(server="{{ (out.stdout | from_yaml).clusters[0].cluster.server }}"),
         ],
     )
-    driver = site.driver()
+    driver = role_environment.driver()
 
     done = await ended(driver, KEY, again(wanted, files={"kubeconfig": KUBECONFIG}))
 
@@ -148,11 +156,13 @@ async def test_the_keys_of_its_kubeconfig_are_shown_nowhere(site: Site) -> None:
 PHRASE = "correct-horse-battery-staple-and-then-some-more"
 
 
-async def test_what_was_ignored_is_told_so_however_much_it_says(site: Site) -> None:
+async def test_what_was_ignored_is_told_so_however_much_it_says(
+    role_environment: RoleEnvironment,
+) -> None:
     """The cut goes through the last of many secrets, and the remark stands behind it."""
     fail = {"ansible.builtin.fail": {"msg": "{{ password * 3000 }}"}, "ignore_errors": True}
-    wanted = again(site.role("long", post_install=[fail]), secrets={"password": PHRASE})
-    driver = site.driver()
+    wanted = again(role_environment.role("long", post_install=[fail]), secrets={"password": PHRASE})
+    driver = role_environment.driver()
 
     await ended(driver, KEY, wanted)
 

@@ -18,22 +18,22 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.drivers.local import holding
-from boatyard.automation.drivers.local.environment import Environment
-from boatyard.client.roles import roles_at
+from boatyard.automation.drivers.local import run_lock
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
+from boatyard.client.local_roles import read_roles
 from boatyard.infra.dns.drivers.sim import SimDns
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.model.outcome import Done
 from boatyard.resources.cluster_templates import parameters
 from boatyard.roles.form import Form
 from boatyard.template_test import environment as trial_environment
 from boatyard.template_test import instrumented_runs
-from boatyard.template_test.report import FAILED, PASSED, SKIPPED, Answer, Report
-from boatyard.template_test.runner import NAMES, try_role
-from boatyard.template_test.trial import Options
-from tests.support.automation import processes_with
-from tests.support.notebook import notebook
+from boatyard.template_test.report import FAILED, PASSED, SKIPPED, QuestionResult, RoleTestReport
+from boatyard.template_test.runner import QUESTION_NAMES, try_role
+from boatyard.template_test.trial import RoleTestOptions
+from tests.support.file_server import file_server
 from tests.support.processes import run
+from tests.support.role_runs import processes_with
 from tests.support.soak import SOAKING
 
 ROLES = Path(__file__).parent.parent / "faulty_roles"
@@ -44,7 +44,7 @@ SHIPPED = Path(__file__).parents[2] / "templates" / "roles"
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("environment")]
 
 
-Try = Callable[..., Awaitable[Report]]
+Try = Callable[..., Awaitable[RoleTestReport]]
 
 
 @pytest.fixture(scope="module")
@@ -73,26 +73,26 @@ def tried(database: Path) -> Try:
 
     async def tried(
         folder: Path, place: Path, *, older: Path | None = None, **more: object
-    ) -> Report:
-        (found,) = roles_at(folder)
+    ) -> RoleTestReport:
+        (found,) = read_roles(folder)
         pages = place / "pages"
-        yard = place / "yard"
-        for one in (pages, yard):
+        directory = place / "test"
+        for one in (pages, directory):
             one.mkdir()
-        await asyncio.to_thread(subprocess.run, ["cp", "-a", database, yard], check=True)
-        told: list[Answer] = []
-        with notebook(pages) as address:
+        await asyncio.to_thread(subprocess.run, ["cp", "-a", database, directory], check=True)
+        told: list[QuestionResult] = []
+        with file_server(pages) as address:
             asks = found.role is not None and "notebook" in found.role.form.options
-            options = Options(
+            options = RoleTestOptions(
                 values={"notebook": address} if asks else {},
                 outside=f"sh -c 'cat {pages}/$BOATYARD_CLUSTER 2>/dev/null || true'"
                 if asks
                 else "",
-                older=roles_at(older)[0] if older else None,
+                older=read_roles(older)[0] if older else None,
                 **more,  # type: ignore[arg-type]
             )
-            report = await try_role(found, yard, options, told.append)
-        assert list(report.answers) == told
+            report = await try_role(found, directory, options, told.append)
+        assert list(report.results) == told
         return report
 
     return tried
@@ -138,11 +138,11 @@ async def test_each_fault_is_caught_for_its_own_reason(
 
     report = await tried(ROLES / role, tmp_path, older=older, part_seconds=seconds, only=only)
 
-    failed = [one for one in report.answers if one.state == FAILED]
-    assert [one.question for one in failed] == [question], report.plain()
-    assert words in "\n".join(failed[0].lines())
+    failed = [one for one in report.results if one.state == FAILED]
+    assert [one.question for one in failed] == [question], report.to_dict()
+    assert words in "\n".join(failed[0].format_lines())
     assert failed[0].remedy
-    assert not report.passed
+    assert not report.has_passed
 
 
 async def test_a_good_role_passes_every_question(tried: Try, tmp_path: Path) -> None:
@@ -153,21 +153,21 @@ async def test_a_good_role_passes_every_question(tried: Try, tmp_path: Path) -> 
 
     report = await tried(GOOD, tmp_path, older=older)
 
-    assert {one.question: one.state for one in report.answers} == dict.fromkeys(
+    assert {one.question: one.state for one in report.results} == dict.fromkeys(
         ("lint", "form", "install", "again", "scale", "delete", "crash", "upgrade", "bounds", "secrets"),
         PASSED,
-    ), report.plain()  # fmt: skip
-    crash = next(one for one in report.answers if one.question == "crash")
+    ), report.to_dict()  # fmt: skip
+    crash = next(one for one in report.results if one.question == "crash")
     # Two tasks, three, one, one and one, and after the last of each; validate is run once more after scaling.
-    assert crash.said.startswith("15 kills")
+    assert crash.summary.startswith("15 kills")
 
 
 async def test_a_role_that_decides_what_is_done_passes_too(tried: Try, tmp_path: Path) -> None:
     report = await tried(DECIDES, tmp_path)
 
-    assert [one.question for one in report.answers if one.state == FAILED] == [], report.plain()
-    crash = next(one for one in report.answers if one.question == "crash")
-    assert crash.said == "8 kills, at every task of install, delete"
+    assert [one.question for one in report.results if one.state == FAILED] == [], report.to_dict()
+    crash = next(one for one in report.results if one.question == "crash")
+    assert crash.summary == "8 kills, at every task of install, delete"
 
 
 async def test_an_admission_that_takes_everything_is_found(
@@ -178,15 +178,15 @@ async def test_an_admission_that_takes_everything_is_found(
     ) -> dict[str, Any]:
         return {name: value for name, value in given.items() if name in form.options}
 
-    monkeypatch.setattr(parameters, "check", take)
+    monkeypatch.setattr(parameters, "check_values", take)
 
     report = await tried(GOOD, tmp_path, only=("form",))
 
-    (form,) = [one for one in report.answers if one.state == FAILED]
+    (form,) = [one for one in report.results if one.state == FAILED]
     assert form.question == "form"
     # Every bad set is told, also those at which the server stumbles when it keeps them.
-    assert form.said == "20 of 62 sets went wrong"
-    assert "a parameter that is not asked for: taken, although the form forbids it" in form.seen
+    assert form.summary == "20 of 62 sets went wrong"
+    assert "a parameter that is not asked for: taken, although the form forbids it" in form.problems
 
 
 async def test_a_data_centre_that_keeps_something_is_found(
@@ -199,22 +199,22 @@ async def test_a_data_centre_that_keeps_something_is_found(
 
     report = await tried(SHIPPED / "kubernetes_small", tmp_path, only=("delete",))
 
-    (delete,) = [one for one in report.answers if one.state == FAILED]
+    (delete,) = [one for one in report.results if one.state == FAILED]
     assert delete.question == "delete"
-    assert "cluster 'most': record api-name is still there" in delete.seen
+    assert "cluster 'most': record api-name is still there" in delete.problems
 
 
 async def test_a_kill_that_does_not_come_is_not_counted(
     tried: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instrumented_runs, "DIES_AT", "NOBODY_READS_IT")
+    monkeypatch.setattr(instrumented_runs, "DIE_AT_TASK", "NOBODY_READS_IT")
     role = role_with(tmp_path / "short", "pre_install")
 
     report = await tried(role, tmp_path, only=("crash",))
 
-    (crash,) = [one for one in report.answers if one.state == FAILED]
+    (crash,) = [one for one in report.results if one.state == FAILED]
     assert crash.question == "crash"
-    assert "pre_install did not come to its task 1 in cluster 'crash-1'" in crash.seen
+    assert "pre_install did not come to its task 1 in cluster 'crash-1'" in crash.problems
 
 
 async def test_what_a_role_asks_of_a_data_centre_is_there(tried: Try, tmp_path: Path) -> None:
@@ -230,25 +230,25 @@ async def test_what_a_role_asks_of_a_data_centre_is_there(tried: Try, tmp_path: 
 
     report = await tried(role, tmp_path, only=("install",))
 
-    assert report.passed, report.plain()
+    assert report.has_passed, report.to_dict()
 
 
 async def test_only_what_was_asked_for_is_asked(tried: Try, tmp_path: Path) -> None:
     report = await tried(role_with(tmp_path / "short", "validate"), tmp_path, only=("again",))
 
-    assert [one.question for one in report.answers] == ["lint", "install", "again", "bounds"]
-    assert all(one.state != SKIPPED for one in report.answers)
+    assert [one.question for one in report.results] == ["lint", "install", "again", "bounds"]
+    assert all(one.state != SKIPPED for one in report.results)
 
 
 def typed(
-    home: Path, environment: Environment, *words: str, **environ: str
+    home: Path, environment: AnsibleEnvironment, *words: str, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     ansible = {"BOATYARD_ANSIBLE": str(environment.directory)}
     return run("template", "test", *words, home=home, environ=ansible | environ, seconds=300)
 
 
 def test_the_command_tells_answers_and_writes_the_report(
-    tmp_path: Path, environment: Environment
+    tmp_path: Path, environment: AnsibleEnvironment
 ) -> None:
     file = tmp_path / "report.json"
 
@@ -271,10 +271,10 @@ async def test_the_roles_that_come_along_pass(tried: Try, tmp_path: Path) -> Non
         place.mkdir()
         # Eleven clusters for its tasks: `make soak` kills them all, here those of the role that decides are killed.
         short = name == "step_by_step" and not SOAKING
-        only = tuple(one for one in NAMES if one != "crash") if short else ()
+        only = tuple(one for one in QUESTION_NAMES if one != "crash") if short else ()
         report = await tried(SHIPPED / name, place, only=only)
-        assert report.passed, report.plain()
-        return {one.question: one.state for one in report.answers}
+        assert report.has_passed, report.to_dict()
+        return {one.question: one.state for one in report.results}
 
     answered = dict(zip(names, await asyncio.gather(*map(ask, names)), strict=True))
 
@@ -292,10 +292,10 @@ async def test_the_roles_that_come_along_pass(tried: Try, tmp_path: Path) -> Non
 
 
 def answers(unasked: set[str]) -> dict[str, str]:
-    return {name: SKIPPED if name in unasked else PASSED for name in NAMES}
+    return {name: SKIPPED if name in unasked else PASSED for name in QUESTION_NAMES}
 
 
-def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: Environment) -> None:
+def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: AnsibleEnvironment) -> None:
     temporary = Path(tempfile.mkdtemp(prefix="by-"))  # short: sockets live in it
     temporary.chmod(0o711)
     role = role_with(tmp_path / "good_role", "validate")
@@ -312,24 +312,24 @@ def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: Environm
 
 async def test_a_trial_that_is_given_up_leaves_no_run_behind(tried: Try, tmp_path: Path) -> None:
     trial = asyncio.create_task(tried(ROLES / "waits_for_ever", tmp_path, only=("install",)))
-    runs = tmp_path / "yard" / "automation" / "runs"
+    runs = tmp_path / "test" / "automation" / "runs"
     waiting = await until(
         lambda: [one.parent for one in runs.glob("*/events.jsonl") if b"light" in one.read_bytes()],
         trial,
     )
-    held = holding.holder(waiting[0] / "lock")
+    held = run_lock.find_holder(waiting[0] / "lock")
     assert held is not None
 
     trial.cancel()
     with pytest.raises(asyncio.CancelledError):
         await trial
 
-    assert holding.wait_for_end(held, 0)
+    assert run_lock.wait_for_end(held, 0)
     os.close(held)
     assert list(runs.iterdir()) == []
 
 
-async def until(look: Callable[[], list[Path]], trial: asyncio.Task[Report]) -> list[Path]:
+async def until(look: Callable[[], list[Path]], trial: asyncio.Task[RoleTestReport]) -> list[Path]:
     while not (found := look()):
         assert not trial.done(), trial.result()
         await asyncio.sleep(0.05)

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.model.outcome import Done, Owned
-from tests.contracts.bench import Bench
+from boatyard.model.outcome import Done, OwnedObject
 
-Rule = Callable[[Bench], Awaitable[None]]
+Rule = Callable[[Any], Awaitable[None]]  # asked of the harness of its port
 
 
 def rules_of(namespace: Mapping[str, Any]) -> list[Rule]:
@@ -51,5 +50,5 @@ async def _fails(asked: Awaitable[Any], kind: type[BoatyardError]) -> BoatyardEr
     raise AssertionError(f"{kind.__name__} expected, not {answer}")
 
 
-def keys(owned: Iterable[Owned]) -> list[str]:
+def keys(owned: Iterable[OwnedObject]) -> list[str]:
     return sorted(thing.key for thing in owned)

@@ -7,30 +7,24 @@ in memory, and are seen to fail against one with a fault.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import pytest
 
-import boatyard.automation
-from boatyard.automation.port import RUN_FAILED, Automation, RunEvent, RunWanted
+from boatyard.automation.port import RUN_FAILED, Automation, RunEvent, RunSpec
 from boatyard.model.errors import Refused, Unavailable
-from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.model.outcome import Done, Outcome, OwnedObject, Waiting
 from tests.contracts.rules import keys, refuses, rules_of, unavailable
 from tests.support.memory_automation import MemoryAutomation, Started
 
-ROOT = Path(__file__).parents[2]
-# Where each driver's rules run; a driver without a place cannot be proved.
-PLACES = {
-    "eda": "tests/hub/test_eda_contract.py",
-    "local": "tests/automation/test_contract.py",
-}
-PATIENCE = 200
+PORT = "automation"
+MAX_LOOKS = 200
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Rule = Callable[["AutomationBench"], Awaitable[None]]
+Rule = Callable[["AutomationHarness"], Awaitable[None]]
 
 
-class AutomationBench(Protocol):
+class AutomationHarness(Protocol):
     """What the rules work on: a driver, and whoever carries out its runs."""
 
     automation: Automation
@@ -50,150 +44,150 @@ class AutomationBench(Protocol):
     async def wait(self, seconds: float) -> None: ...
 
 
-async def a_run_is_started_once_and_found_by_its_key(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
+async def a_run_is_started_once_and_found_by_its_key(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
     for _ in range(3):
-        assert isinstance(await bench.automation.ensure_run(key, _wanted()), Waiting)
-    assert len(bench.started()) == 1
-    await bench.finish(url="https://one.example")
-    done = await _until_done(bench, key, _wanted())
+        assert isinstance(await harness.automation.ensure_run(key, _wanted()), Waiting)
+    assert len(harness.started()) == 1
+    await harness.finish(url="https://one.example")
+    done = await _until_done(harness, key, _wanted())
     assert done.facts == {"url": "https://one.example"}
-    assert len(bench.started()) == 1
+    assert len(harness.started()) == 1
 
 
-async def the_same_attempt_is_never_run_again(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
-    await _carry_out(bench, key, _wanted(), state="first")
+async def the_same_attempt_is_never_run_again(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
+    await _carry_out(harness, key, _wanted(), state="first")
     for _ in range(3):
-        assert await bench.automation.ensure_run(key, _wanted()) == Done({"state": "first"})
-    assert len(bench.started()) == 1
+        assert await harness.automation.ensure_run(key, _wanted()) == Done({"state": "first"})
+    assert len(harness.started()) == 1
 
 
-async def another_attempt_is_run_again(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
-    await _carry_out(bench, key, _wanted(1), state="first")
-    done = await _carry_out(bench, key, _wanted(2), state="second")
+async def another_attempt_is_run_again(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
+    await _carry_out(harness, key, _wanted(1), state="first")
+    done = await _carry_out(harness, key, _wanted(2), state="second")
     assert done.facts == {"state": "second"}
-    assert [one.attempt for one in bench.started()] == [1, 2]
+    assert [one.attempt for one in harness.started()] == [1, 2]
 
 
 async def a_run_that_failed_is_refused_in_its_own_words_and_stays_so(
-    bench: AutomationBench,
+    harness: AutomationHarness,
 ) -> None:
-    key = f"{bench.order()}/run"
-    await _start(bench, key, _wanted())
-    await bench.finish(message="Create the thing: no room left")
+    key = f"{harness.order()}/run"
+    await _start(harness, key, _wanted())
+    await harness.finish(message="Create the thing: no room left")
     for _ in range(2):
         with pytest.raises(Refused) as caught:
-            await _until_done(bench, key, _wanted())
+            await _until_done(harness, key, _wanted())
         assert caught.value.reason == RUN_FAILED
         assert "no room left" in str(caught.value)
-    assert len(bench.started()) == 1
+    assert len(harness.started()) == 1
 
 
-async def a_failed_run_can_be_tried_again(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
-    await _start(bench, key, _wanted(1))
-    await bench.finish(message="no")
-    await refuses(_until_done(bench, key, _wanted(1)), RUN_FAILED)
-    assert await _carry_out(bench, key, _wanted(2)) == Done()
+async def a_failed_run_can_be_tried_again(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
+    await _start(harness, key, _wanted(1))
+    await harness.finish(message="no")
+    await refuses(_until_done(harness, key, _wanted(1)), RUN_FAILED)
+    assert await _carry_out(harness, key, _wanted(2)) == Done()
 
 
-async def what_is_given_arrives_as_it_is(bench: AutomationBench) -> None:
+async def what_is_given_arrives_as_it_is(harness: AutomationHarness) -> None:
     values = {"text": "{{ 1 + 1 }}\n$(touch x) 'é' \u2028", "list": [1, None, {"a": True}]}
-    await _carry_out(bench, f"{bench.order()}/run", RunWanted("act", "", values=values))
-    (started,) = bench.started()
+    await _carry_out(harness, f"{harness.order()}/run", RunSpec("act", "", values=values))
+    (started,) = harness.started()
     assert started.action == "act"
     assert started.values == values
 
 
-async def releasing_nothing_is_done(bench: AutomationBench) -> None:
-    assert await bench.automation.release_run(f"{bench.order()}/run") == Done()
+async def releasing_nothing_is_done(harness: AutomationHarness) -> None:
+    assert await harness.automation.release_run(f"{harness.order()}/run") == Done()
 
 
-async def a_released_run_is_forgotten(bench: AutomationBench) -> None:
-    order = bench.order()
-    await _carry_out(bench, f"{order}/run", _wanted(), state="first")
-    assert await bench.automation.release_run(f"{order}/run") == Done()
-    assert await bench.automation.list_owned(f"{order}/") == []
-    assert await bench.automation.events(f"{order}/run") == ()
-    assert await _carry_out(bench, f"{order}/run", _wanted()) == Done()
-    assert len(bench.started()) == 2
+async def a_released_run_is_forgotten(harness: AutomationHarness) -> None:
+    order = harness.order()
+    await _carry_out(harness, f"{order}/run", _wanted(), state="first")
+    assert await harness.automation.release_run(f"{order}/run") == Done()
+    assert await harness.automation.list_owned(f"{order}/") == []
+    assert await harness.automation.events(f"{order}/run") == ()
+    assert await _carry_out(harness, f"{order}/run", _wanted()) == Done()
+    assert len(harness.started()) == 2
 
 
-async def a_run_under_way_can_be_released(bench: AutomationBench) -> None:
-    order = bench.order()
-    await _start(bench, f"{order}/run", _wanted())
-    assert await bench.automation.release_run(f"{order}/run") == Done()
-    await bench.finish(state="late")
-    assert isinstance(await bench.automation.ensure_run(f"{order}/run", _wanted()), Waiting)
+async def a_run_under_way_can_be_released(harness: AutomationHarness) -> None:
+    order = harness.order()
+    await _start(harness, f"{order}/run", _wanted())
+    assert await harness.automation.release_run(f"{order}/run") == Done()
+    await harness.finish(state="late")
+    assert isinstance(await harness.automation.ensure_run(f"{order}/run", _wanted()), Waiting)
 
 
-async def owned_things_are_listed_by_prefix(bench: AutomationBench) -> None:
-    first, second = bench.order(), bench.order()
+async def owned_things_are_listed_by_prefix(harness: AutomationHarness) -> None:
+    first, second = harness.order(), harness.order()
     for order in (first, second):
-        await bench.automation.ensure_run(f"{order}/run", _wanted())
-    assert keys(await bench.automation.list_owned(f"{first}/")) == [f"{first}/run"]
-    listed = keys(await bench.automation.list_owned())
+        await harness.automation.ensure_run(f"{order}/run", _wanted())
+    assert keys(await harness.automation.list_owned(f"{first}/")) == [f"{first}/run"]
+    listed = keys(await harness.automation.list_owned())
     assert {f"{first}/run", f"{second}/run"} <= set(listed)
-    assert await bench.automation.list_owned("nobody/") == []
+    assert await harness.automation.list_owned("nobody/") == []
 
 
-async def a_story_is_told_in_order_and_without_gaps(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
-    assert list(await bench.automation.events(key)) == []
-    await _carry_out(bench, key, _wanted())
-    events = await bench.automation.events(key)
+async def a_story_is_told_in_order_and_without_gaps(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
+    assert list(await harness.automation.events(key)) == []
+    await _carry_out(harness, key, _wanted())
+    events = await harness.automation.events(key)
     assert [one.number for one in events] == list(range(1, len(events) + 1))
     assert events[-1].kind == "end"
-    assert list(await bench.automation.events(key, after=1)) == list(events[1:])
+    assert list(await harness.automation.events(key, after=1)) == list(events[1:])
 
 
-async def who_does_not_answer_is_unavailable(bench: AutomationBench) -> None:
-    key = f"{bench.order()}/run"
-    await bench.automation.check_ready()
-    await bench.misbehave("dead")
-    await unavailable(bench.automation.check_ready())
-    await unavailable(bench.automation.ensure_run(key, _wanted()))
-    await bench.misbehave("none")
-    assert await _carry_out(bench, key, _wanted()) == Done()
-    assert len(bench.started()) == 1
+async def who_does_not_answer_is_unavailable(harness: AutomationHarness) -> None:
+    key = f"{harness.order()}/run"
+    await harness.automation.check_ready()
+    await harness.misbehave("dead")
+    await unavailable(harness.automation.check_ready())
+    await unavailable(harness.automation.ensure_run(key, _wanted()))
+    await harness.misbehave("none")
+    assert await _carry_out(harness, key, _wanted()) == Done()
+    assert len(harness.started()) == 1
 
 
-async def closing_twice_is_fine(bench: AutomationBench) -> None:
-    await bench.automation.close()
-    await bench.automation.close()
+async def closing_twice_is_fine(harness: AutomationHarness) -> None:
+    await harness.automation.close()
+    await harness.automation.close()
 
 
-def _wanted(attempt: int = 1) -> RunWanted:
-    return RunWanted("act", "", attempt=attempt)
+def _wanted(attempt: int = 1) -> RunSpec:
+    return RunSpec("act", "", attempt=attempt)
 
 
-async def _start(bench: AutomationBench, key: str, wanted: RunWanted) -> None:
-    there = len(bench.started())
-    for _ in range(PATIENCE):
-        outcome = await bench.automation.ensure_run(key, wanted)
-        if len(bench.started()) > there:
+async def _start(harness: AutomationHarness, key: str, wanted: RunSpec) -> None:
+    there = len(harness.started())
+    for _ in range(MAX_LOOKS):
+        outcome = await harness.automation.ensure_run(key, wanted)
+        if len(harness.started()) > there:
             return
         assert isinstance(outcome, Waiting)
         assert outcome.why, "Waiting says why"
-        await bench.wait(outcome.look_again)
+        await harness.wait(outcome.look_again)
     raise AssertionError("it is not started")
 
 
-async def _until_done(bench: AutomationBench, key: str, wanted: RunWanted) -> Done:
-    for _ in range(PATIENCE):
-        outcome = await bench.automation.ensure_run(key, wanted)
+async def _until_done(harness: AutomationHarness, key: str, wanted: RunSpec) -> Done:
+    for _ in range(MAX_LOOKS):
+        outcome = await harness.automation.ensure_run(key, wanted)
         if isinstance(outcome, Done):
             return outcome
-        await bench.wait(outcome.look_again)
+        await harness.wait(outcome.look_again)
     raise AssertionError(f"still waiting: {outcome}")
 
 
-async def _carry_out(bench: AutomationBench, key: str, wanted: RunWanted, **facts: str) -> Done:
-    await _start(bench, key, wanted)
-    await bench.finish(**facts)
-    return await _until_done(bench, key, wanted)
+async def _carry_out(harness: AutomationHarness, key: str, wanted: RunSpec, **facts: str) -> Done:
+    await _start(harness, key, wanted)
+    await harness.finish(**facts)
+    return await _until_done(harness, key, wanted)
 
 
 RULES: Sequence[Rule] = [
@@ -207,7 +201,7 @@ RULES: Sequence[Rule] = [
 class _RunsAgain(MemoryAutomation):
     """Starts whatever it is asked for, as often as it is asked."""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         self.begun.append(Started(wanted.action, wanted.attempt, wanted.values))
         self.runs.setdefault(key, (wanted, Waiting("it runs")))
         return await super().ensure_run(key, wanted)
@@ -216,13 +210,13 @@ class _RunsAgain(MemoryAutomation):
 class _RunsOnce(MemoryAutomation):
     """Takes another attempt for the same."""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         known = self.runs.get(key, (wanted,))[0]
         return await super().ensure_run(key, known)
 
 
 class _HidesFailure(MemoryAutomation):
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         try:
             return await super().ensure_run(key, wanted)
         except Refused:
@@ -230,7 +224,7 @@ class _HidesFailure(MemoryAutomation):
 
 
 class _HidesOutages(MemoryAutomation):
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         try:
             return await super().ensure_run(key, wanted)
         except Unavailable:
@@ -240,9 +234,9 @@ class _HidesOutages(MemoryAutomation):
 class _Templates(MemoryAutomation):
     """Takes what it is given for something else."""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         text = {"text": "2"} if "text" in wanted.values else wanted.values
-        changed = RunWanted(wanted.action, "", attempt=wanted.attempt, values=text)
+        changed = RunSpec(wanted.action, "", attempt=wanted.attempt, values=text)
         return await super().ensure_run(key, changed)
 
 
@@ -252,7 +246,7 @@ class _KeepsEverything(MemoryAutomation):
 
 
 class _ListsLoosely(MemoryAutomation):
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         return await super().list_owned()
 
 
@@ -285,17 +279,11 @@ PLANTED = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-async def test_automation(rule: Rule) -> None:
-    await rule(MemoryAutomation())
+async def test_automation(rule: Rule, harness: AutomationHarness) -> None:
+    await rule(harness)
 
 
 @pytest.mark.parametrize("broken, rule", PLANTED, ids=lambda one: one.__name__.strip("_"))
 async def test_a_planted_fault_is_found(broken: type[MemoryAutomation], rule: Rule) -> None:
     with pytest.raises((AssertionError, Refused, Unavailable)):
         await rule(broken())
-
-
-@pytest.mark.parametrize("driver", boatyard.automation.DRIVERS)
-def test_the_rules_run_for_every_driver(driver: str) -> None:
-    text = (ROOT / PLACES[driver]).read_text()
-    assert "test_automation" in text

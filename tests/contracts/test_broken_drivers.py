@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.model.outcome import Done, Owned, Waiting
-from boatyard.platforms.port import HAS_NODES, Rest
+from boatyard.model.outcome import Done, OwnedObject, Waiting
+from boatyard.platforms.port import HAS_NODES, RestMode
 from tests.contracts import test_checks, test_dns, test_inventory, test_l2, test_l3, test_platform
-from tests.contracts.bench import sim_in_process
+from tests.contracts.providers import PROVIDERS
 from tests.contracts.rules import Rule
 
 EFFECTS = ("ensure_", "release_")
 
 
-class Broken:
+class BrokenDriver:
     """A driver with one fault; everything else it passes on to a good one."""
 
     def __init__(self, driver: Any) -> None:
@@ -41,14 +41,14 @@ class Broken:
         return await verb(key, *args)
 
 
-class ForgetsKeys(Broken):
+class ForgetsKeys(BrokenDriver):
     """Makes things under keys of its own."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
         return await verb(f"thing-{self.calls}/x", *args)
 
 
-class MakesAgain(Broken):
+class MakesAgain(BrokenDriver):
     """Asked for the same thing again, it makes a second one beside it."""
 
     def __init__(self, driver: Any) -> None:
@@ -65,7 +65,7 @@ class MakesAgain(Broken):
             return Waiting("again")
 
 
-class TakesFromOthers(Broken):
+class TakesFromOthers(BrokenDriver):
     """Releases and re-makes whatever stands in the way, whosever it is."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -78,7 +78,7 @@ class TakesFromOthers(Broken):
             raise
 
 
-class MindsNothing(Broken):
+class MindsNothing(BrokenDriver):
     """Fails when there is nothing to release."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -88,14 +88,14 @@ class MindsNothing(Broken):
         return await verb(key, *args)
 
 
-class KeepsEverything(Broken):
+class KeepsEverything(BrokenDriver):
     """Says that it released, and did not."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
         return Done() if name.startswith("release_") else await verb(key, *args)
 
 
-class BelievesEverything(Broken):
+class BelievesEverything(BrokenDriver):
     """Says Done without looking whether it is so."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -107,7 +107,7 @@ class BelievesEverything(Broken):
             raise
 
 
-class HidesOutages(Broken):
+class HidesOutages(BrokenDriver):
     """Answers Waiting when its service does not answer at all."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -117,14 +117,14 @@ class HidesOutages(Broken):
             return Waiting("a little patience")
 
 
-class ListsLoosely(Broken):
+class ListsLoosely(BrokenDriver):
     """Names things whose key does not begin with the prefix."""
 
     async def list_owned(self, prefix: str = "") -> Any:
         return await self.driver.list_owned(prefix.rstrip("/"))
 
 
-class RemembersNames(Broken):
+class RemembersNames(BrokenDriver):
     """Answers for a name what it once answered, whatever the zone says now."""
 
     def __init__(self, driver: Any) -> None:
@@ -138,7 +138,7 @@ class RemembersNames(Broken):
         return found or None
 
 
-class LeavesInOrder(Broken):
+class LeavesInOrder(BrokenDriver):
     """Lets the first of the slots go, whatever state they are in."""
 
     async def choose_leaving(
@@ -147,7 +147,7 @@ class LeavesInOrder(Broken):
         return slots[:count]
 
 
-class LeavesNodesBehind(Broken):
+class LeavesNodesBehind(BrokenDriver):
     """Says that a cluster is gone while its nodes are still there."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -157,16 +157,16 @@ class LeavesNodesBehind(Broken):
         return outcome
 
 
-class NeverSleeps(Broken):
+class NeverSleeps(BrokenDriver):
     """Says that a cluster rests, and lets it run."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
         if name == "ensure_cluster":
-            args = (dataclasses.replace(args[0], rest=Rest.AWAKE),)
+            args = (dataclasses.replace(args[0], rest=RestMode.AWAKE),)
         return await verb(key, *args)
 
 
-class BacksUpAnew(Broken):
+class BacksUpAnew(BrokenDriver):
     """Asked for a backup again, it takes another one."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -175,7 +175,7 @@ class BacksUpAnew(Broken):
         return await verb(key, *args)
 
 
-class RestoresAgain(Broken):
+class RestoresAgain(BrokenDriver):
     """Asked for a restored cluster again, it restores it again."""
 
     async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
@@ -185,18 +185,18 @@ class RestoresAgain(Broken):
         return await verb(key, *args)
 
 
-class ListsBackups(Broken):
+class ListsBackups(BrokenDriver):
     """Names backups among what could be swept."""
 
     async def list_owned(self, prefix: str = "") -> Any:
-        backup = Owned(key="backup-1/backup", kind="backup", name="one")
+        backup = OwnedObject(key="backup-1/backup", kind="backup", name="one")
         return [*await self.driver.list_owned(prefix), backup]
 
 
-class AlwaysYes(Broken):
+class AlwaysYes(BrokenDriver):
     """Answers every question with yes."""
 
-    async def ask(self, name: str, subject: Any) -> Any:
+    async def run_check(self, name: str, subject: Any) -> Any:
         return Done()
 
 
@@ -289,10 +289,10 @@ PLANTED = [
 
 
 @pytest.mark.parametrize("port, broken, rule", PLANTED)
-async def test_a_planted_fault_is_found(port: str, broken: type[Broken], rule: Rule) -> None:
-    async with sim_in_process() as new_bench:
-        bench = await new_bench()
-        faulty = dataclasses.replace(bench, **{port: broken(getattr(bench, port))})
+async def test_a_planted_fault_is_found(port: str, broken: type[BrokenDriver], rule: Rule) -> None:
+    provider = PROVIDERS[port]["sim"]["sim-in-process"]
+    async with provider() as new_harness, new_harness() as harness:
+        faulty = dataclasses.replace(harness, **{port: broken(getattr(harness, port))})
 
         with pytest.raises((AssertionError, BoatyardError)):
             await rule(faulty)

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from boatyard.app.main import main
-from boatyard.assets import DEFAULT, PINNED, PROGRAMS, Assets
-from boatyard.assets.building import BINARY
-from boatyard.assets.installing import Means, Way, install
-from boatyard.assets.manifest import NAME
+from boatyard.assets import DEFAULT_VERSION, PINNED_VERSIONS, PROGRAMS, Assets
+from boatyard.assets.go_build import BINARY_NAME
+from boatyard.assets.installation import InstallMethod, InstallOptions, install_programs
+from boatyard.assets.manifest import MANIFEST_FILE
+from boatyard.assets.progress import ProgressUnit
 from boatyard.assets.releases import release_of
-from boatyard.assets.telling import Unit
 from boatyard.model.errors import Unavailable
-from tests.support.assets import Listener, needs_assets
+from tests.support.assets import ProgressListener, needs_assets
 
-RELEASE = release_of(DEFAULT)
+RELEASE = release_of(DEFAULT_VERSION)
 # No modules to fetch.
 MAIN = f"""\
 package main
@@ -52,10 +52,15 @@ def recipes(tmp_path: Path) -> Path:
     return tmp_path / "recipe"
 
 
-def build(assets: Assets, recipes: Path) -> Listener:
-    listener = Listener()
+def build(assets: Assets, recipes: Path) -> ProgressListener:
+    listener = ProgressListener()
     cache = recipes.parent / "cache"
-    install(assets, DEFAULT, Means(ways=(Way.BUILD,), recipes=recipes, cache=cache), listener)
+    install_programs(
+        assets,
+        DEFAULT_VERSION,
+        InstallOptions(methods=(InstallMethod.BUILD,), recipes=recipes, cache=cache),
+        listener,
+    )
     return listener
 
 
@@ -64,9 +69,9 @@ def test_a_small_recipe_is_really_built_once(tmp_path: Path, recipes: Path) -> N
 
     heard = build(assets, recipes)
 
-    assert assets.missing(DEFAULT) == ()
+    assert assets.missing(DEFAULT_VERSION) == ()
     task = heard.tasks[-1]
-    assert task.unit is Unit.PACKAGES
+    assert task.unit is ProgressUnit.PACKAGES
     assert task.total is not None
     assert task.total > 20, "its own and those of the language"
     assert task.steps[-1] >= 1
@@ -76,15 +81,15 @@ def test_a_small_recipe_is_really_built_once(tmp_path: Path, recipes: Path) -> N
 def test_a_recipe_that_does_not_compile_costs_nothing(tmp_path: Path, recipes: Path) -> None:
     assets = Assets(tmp_path / "assets")
     build(assets, recipes)
-    before = (assets.folder(DEFAULT) / BINARY).read_bytes()
+    before = (assets.folder(DEFAULT_VERSION) / BINARY_NAME).read_bytes()
     (recipes / "main.go").write_text(MAIN.replace("fmt.Println(", "fmt.Println(("))
 
     with pytest.raises(Unavailable, match=r"main\.go:\d+:\d+: syntax error"):
         build(assets, recipes)
 
-    assert (assets.folder(DEFAULT) / BINARY).read_bytes() == before
-    assert assets.missing(DEFAULT) == ()
-    assert list(assets.folder(DEFAULT).glob(".build-*")) == []
+    assert (assets.folder(DEFAULT_VERSION) / BINARY_NAME).read_bytes() == before
+    assert assets.missing(DEFAULT_VERSION) == ()
+    assert list(assets.folder(DEFAULT_VERSION).glob(".build-*")) == []
 
 
 def test_modules_that_cannot_be_fetched_are_told(
@@ -107,13 +112,13 @@ def test_modules_that_cannot_be_fetched_are_told(
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("version", PINNED)
+@pytest.mark.parametrize("version", PINNED_VERSIONS)
 def test_the_real_programs_are_what_they_should_be(
     version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assets = needs_assets(version)
     words = ["--version", version, "--dir", str(assets.directory)]
-    manifest = assets.folder(version) / NAME
+    manifest = assets.folder(version) / MANIFEST_FILE
     before = manifest.read_bytes()
 
     assert main(["assets", "install", "--by", "found", *words]) == 0

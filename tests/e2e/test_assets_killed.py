@@ -16,9 +16,9 @@ from typing import cast
 
 import pytest
 
-from boatyard.assets import DEFAULT, Assets
-from boatyard.assets.building import BECOME_COMPILER
-from boatyard.assets.cache import prune
+from boatyard.assets import DEFAULT_VERSION, Assets
+from boatyard.assets.cache import prune_builds
+from boatyard.assets.go_build import COMPILER_WRAPPER
 from tests.support.assets import put, without_boatyard
 from tests.support.build_machine import BuildMachine
 from tests.support.mirror import Mirror, run_mirror
@@ -31,7 +31,7 @@ HALF = 400_000
 @pytest.fixture
 def mirror() -> Iterator[Mirror]:
     with run_mirror() as mirror:
-        mirror.offer(DEFAULT, size=SIZE)
+        mirror.offer(DEFAULT_VERSION, size=SIZE)
         yield mirror
 
 
@@ -76,8 +76,8 @@ def to_the_end(process: subprocess.Popen[str]) -> tuple[int, str]:
 def test_an_ended_download_goes_on_where_it_was(
     tmp_path: Path, mirror: Mirror, number: signal.Signals
 ) -> None:
-    path = mirror.path_of(DEFAULT, "kubelet")
-    part = tmp_path / DEFAULT / ".download" / "kubelet.part"
+    path = mirror.path_of(DEFAULT_VERSION, "kubelet")
+    part = tmp_path / DEFAULT_VERSION / ".download" / "kubelet.part"
     mirror.holds[path] = HALF
     process = start(mirror, tmp_path, "--by", "download")
     assert mirror.held.wait(timeout=60)
@@ -88,7 +88,7 @@ def test_an_ended_download_goes_on_where_it_was(
     code, said = to_the_end(process)
     assert code == (-number if number is signal.SIGKILL else 130)
     assert number is signal.SIGKILL or "goes on where this one stopped" in said
-    assert not (tmp_path / DEFAULT / "kubelet").exists()
+    assert not (tmp_path / DEFAULT_VERSION / "kubelet").exists()
 
     mirror.holds.clear()
     mirror.served.clear()
@@ -96,15 +96,15 @@ def test_an_ended_download_goes_on_where_it_was(
     assert code == 0, said
     (only,) = mirror.requests(path)
     assert (only.range, only.sent) == (f"bytes={HALF}-", SIZE - HALF)
-    assert Assets(tmp_path, path="").missing(DEFAULT) == ()
+    assert Assets(tmp_path, path="").missing(DEFAULT_VERSION) == ()
 
 
 def test_two_at_once_download_once(tmp_path: Path, mirror: Mirror) -> None:
     both = [start(mirror, tmp_path, "--by", "download") for _ in range(2)]
     for code, said in [to_the_end(one) for one in both]:
         assert code == 0, said
-    assert len(mirror.requests(mirror.path_of(DEFAULT, "kubelet"))) == 1
-    assert Assets(tmp_path, path="").missing(DEFAULT) == ()
+    assert len(mirror.requests(mirror.path_of(DEFAULT_VERSION, "kubelet"))) == 1
+    assert Assets(tmp_path, path="").missing(DEFAULT_VERSION) == ()
 
 
 def test_no_room_is_said_in_one_line(tmp_path: Path, mirror: Mirror) -> None:
@@ -203,7 +203,7 @@ def test_a_compiler_whose_parent_has_ended_is_not_started() -> None:
     elsewhere = str(os.getppid())
     for parent, words in ((elsewhere, ""), (str(os.getpid()), "started\n")):
         done = subprocess.run(
-            [sys.executable, "-c", BECOME_COMPILER, parent, "/bin/echo", "started"],
+            [sys.executable, "-c", COMPILER_WRAPPER, parent, "/bin/echo", "started"],
             capture_output=True,
             text=True,
             timeout=60,
@@ -258,10 +258,10 @@ def test_killed_while_storing_nothing_counts_that_is_not_whole(tmp_path: Path) -
         machine.build(clone)
 
         outcomes.add("built" if machine.calls() else "taken")
-        assert clone.missing(DEFAULT) == ()
-        assert (clone.folder(DEFAULT) / "kube").read_bytes().endswith(b"esac\n")
+        assert clone.missing(DEFAULT_VERSION) == ()
+        assert (clone.folder(DEFAULT_VERSION) / "kube").read_bytes().endswith(b"esac\n")
         (machine.cached().directory / "kube").write_bytes(b"damaged")  # to be replaced
         shutil.rmtree(machine.assets.directory)
     assert outcomes == {"built", "taken"}, "killed before it counts, and after"
-    list(prune(machine.cache, keep=(), before=0))
+    list(prune_builds(machine.cache, keep=(), before=0))
     assert machine.left() == []

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.client.config import read_current
+from boatyard.client.config import read_local_server
 from boatyard.twin.client import TwinClient
 from boatyard.twin.delays import PROFILES
 from tests.support.assets import NO_ASSETS
@@ -42,7 +42,7 @@ MASKS = (
 )  # fmt: skip
 
 
-class Yard:
+class GoldenEnvironment:
     """One `boatyard up`, and commands typed at it."""
 
     def __init__(self, home: Path) -> None:
@@ -102,17 +102,17 @@ class Yard:
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory):
-    one = Yard(tmp_path_factory.mktemp("yard"))
+def environment(tmp_path_factory):
+    one = GoldenEnvironment(tmp_path_factory.mktemp("up"))
     assert one.ready.startswith("boatyard: ready"), one.ready
     yield one
     assert one.stop() == 0
-    assert read_current(one.environ) is None
+    assert read_local_server(one.environ) is None
 
 
 @pytest.fixture
-def haste(yard):
-    with yard.in_haste():
+def haste(environment):
+    with environment.in_haste():
         yield
 
 
@@ -131,20 +131,20 @@ def compare(name: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def token(yard):
+def token(environment):
     """A member of acme."""
-    made = yard.run(
+    made = environment.run(
         *("token", "create", "--tenant", "acme", "--user", "ann", "--role", "member"),
-        *("--data", str(yard.home / "data")),
+        *("--data", str(environment.home / "data")),
     )
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
 
 @pytest.fixture(scope="module")
-def web(yard, token):
+def web(environment, token):
     """A cluster that ann has ordered."""
-    done = yard.run(
+    done = environment.run(
         "create", "cluster", "web-1", "--template", "small", "-l", "team=web", BOATYARD_TOKEN=token
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -161,8 +161,8 @@ def web(yard, token):
     ("get-nothing", "get leftovers"),
     ("whoami", "whoami"),
 ])  # fmt: skip
-def test_what_a_new_yard_shows(yard, name, words):
-    done = yard.run(*words.split())
+def test_what_a_new_yard_shows(environment, name, words):
+    done = environment.run(*words.split())
     assert done.returncode == 0, done.stderr
     compare(name, re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", done.stdout + done.stderr))
 
@@ -176,20 +176,20 @@ def test_what_a_new_yard_shows(yard, name, words):
     ("unknown-kind", "get pods", 2),
     ("bad-filter", "get clusters --filter this.nonsense==1", 2),
 ])  # fmt: skip
-def test_what_a_mistake_is_told(yard, name, words, code):
-    done = yard.run(*words.split())
+def test_what_a_mistake_is_told(environment, name, words, code):
+    done = environment.run(*words.split())
     assert (done.returncode, done.stdout) == (code, "")
     compare(name, done.stderr)
 
 
-def test_a_wrong_token_is_refused(yard):
-    done = yard.run("get", "clusters", BOATYARD_TOKEN="junk")
+def test_a_wrong_token_is_refused(environment):
+    done = environment.run("get", "clusters", BOATYARD_TOKEN="junk")
     assert (done.returncode, done.stdout) == (4, "")
     compare("wrong-token", done.stderr)
 
 
-def test_a_tenant_may_not_see_hubs(yard, token):
-    done = yard.run("get", "hubs", BOATYARD_TOKEN=token)
+def test_a_tenant_may_not_see_hubs(environment, token):
+    done = environment.run("get", "hubs", BOATYARD_TOKEN=token)
     assert (done.returncode, done.stdout) == (4, "")
 
 
@@ -211,61 +211,65 @@ def test_creating_tells_each_step_once_it_is_done(web):
     ("explain", "explain cluster web-1"),
     ("events", "events cluster web-1"),
 ])  # fmt: skip
-def test_what_a_tenant_sees_of_a_ready_cluster(yard, web, token, name, words):
-    done = yard.run(*words.split(), BOATYARD_TOKEN=token)
+def test_what_a_tenant_sees_of_a_ready_cluster(environment, web, token, name, words):
+    done = environment.run(*words.split(), BOATYARD_TOKEN=token)
     assert done.returncode == 0, done.stderr
     compare(name, done.stdout)
 
 
-def test_an_operator_is_told_of_the_hubs(yard, web):
-    done = yard.run("explain", "cluster", "web-1")
+def test_an_operator_is_told_of_the_hubs(environment, web):
+    done = environment.run("explain", "cluster", "web-1")
     compare("explain-operator", done.stdout)
 
 
-def test_the_same_name_again_is_a_conflict(yard, web, token):
-    done = yard.run("create", "cluster", "web-1", "-t", "small", BOATYARD_TOKEN=token)
+def test_the_same_name_again_is_a_conflict(environment, web, token):
+    done = environment.run("create", "cluster", "web-1", "-t", "small", BOATYARD_TOKEN=token)
     assert done.returncode == 5
     compare("same-name", done.stderr)
 
 
-def test_credentials_go_to_files_of_their_owner(yard, web, token):
+def test_credentials_go_to_files_of_their_owner(environment, web, token):
     for verb in ("kubeconfig", "password"):
-        path = yard.home / verb
-        assert yard.run(verb, "web-1", "-o", str(path), BOATYARD_TOKEN=token).returncode == 0
+        path = environment.home / verb
+        assert environment.run(verb, "web-1", "-o", str(path), BOATYARD_TOKEN=token).returncode == 0
         assert path.stat().st_mode & 0o777 == 0o600
         assert len(path.read_text()) > 8
 
 
-def test_a_kubeconfig_is_merged_and_taken_out_again(yard, web, token):
-    path = yard.home / "kubeconfig-of-ann"
+def test_a_kubeconfig_is_merged_and_taken_out_again(environment, web, token):
+    path = environment.home / "kubeconfig-of-ann"
     path.write_text("# mine\nkind: Config\ncurrent-context: mine\n")
     said = ""
     for words in (["--switch"], ["--context", "other"], ["--remove"], ["--remove"]):
-        done = yard.run("kubeconfig", "web-1", *words, BOATYARD_TOKEN=token, KUBECONFIG=str(path))
+        done = environment.run(
+            "kubeconfig", "web-1", *words, BOATYARD_TOKEN=token, KUBECONFIG=str(path)
+        )
         assert (done.returncode, done.stderr) == (0, "")
         said += done.stdout
-    compare("kubeconfig", said.replace(str(yard.home), "HOME"))
+    compare("kubeconfig", said.replace(str(environment.home), "HOME"))
     assert "token" not in path.read_text()
 
 
-def test_a_simulated_cluster_issues_no_access(yard, web, token):
-    done = yard.run("kubeconfig", "web-1", "--for", "bob", "-o", "-", BOATYARD_TOKEN=token)
+def test_a_simulated_cluster_issues_no_access(environment, web, token):
+    done = environment.run("kubeconfig", "web-1", "--for", "bob", "-o", "-", BOATYARD_TOKEN=token)
     assert (done.returncode, done.stdout) == (5, "")
     compare("kubeconfig-simulated", done.stderr)
 
 
-def test_filters_reach_the_server(yard, web, token):
+def test_filters_reach_the_server(environment, web, token):
     wanted = 'this.metadata.labels["team"] == "web" && this.status.state == 2'
-    done = yard.run("get", "clusters", "--filter", wanted, "-o", "name", BOATYARD_TOKEN=token)
+    done = environment.run(
+        "get", "clusters", "--filter", wanted, "-o", "name", BOATYARD_TOKEN=token
+    )
     assert done.stdout == "cluster/web-1\n"
 
 
 @pytest.mark.usefixtures("haste")
-def test_from_order_to_receipt(yard, token):
+def test_from_order_to_receipt(environment, token):
     """One cluster of its own: up, down, away."""
 
     def typed(*words: str) -> str:
-        done = yard.run(*words, BOATYARD_TOKEN=token)
+        done = environment.run(*words, BOATYARD_TOKEN=token)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -283,15 +287,15 @@ def test_from_order_to_receipt(yard, token):
     compare("receipt", "\n".join([first, *sorted(gone)]) + "\n")  # what goes first is chance
     # The proof stays when the cluster is gone.
     assert typed("wait", "cluster", "web-2", "--for", "deleted").startswith("receipt: web-2")
-    assert yard.run("get", "clusters", "web-2", BOATYARD_TOKEN=token).returncode == 3
+    assert environment.run("get", "clusters", "web-2", BOATYARD_TOKEN=token).returncode == 3
 
 
 @pytest.mark.usefixtures("haste")
-def test_rest_backup_upgrade_and_restore(yard, token):
+def test_rest_backup_upgrade_and_restore(environment, token):
     """One cluster of its own through the rest of its life, and another one made of its backup."""
 
     def typed(*words: str) -> str:
-        done = yard.run(*words, BOATYARD_TOKEN=token)
+        done = environment.run(*words, BOATYARD_TOKEN=token)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -300,7 +304,7 @@ def test_rest_backup_upgrade_and_restore(yard, token):
     assert rested[0] == "Putting cluster web-5 to rest."
     assert rested[-2:] == ["web-5: hibernated", "Next: boatyard resume cluster web-5"]
     compare("describe-hibernated", typed("describe", "cluster", "web-5"))
-    asleep = yard.run("scale", "cluster", "web-5", "compute=2", BOATYARD_TOKEN=token)
+    asleep = environment.run("scale", "cluster", "web-5", "compute=2", BOATYARD_TOKEN=token)
     assert asleep.returncode == 5
     compare("scale-hibernated", asleep.stderr)
     assert typed("resume", "cluster", "web-5").splitlines()[-1] == "web-5: ready"
@@ -310,10 +314,12 @@ def test_rest_backup_upgrade_and_restore(yard, token):
     assert "web-5: ready" in typed("upgrade", "cluster", "web-5", "--to", "4.18.3")
     compare("get-backups", typed("get", "backups"))
     compare("describe-backup", typed("describe", "backup", "before"))
-    older = yard.run("upgrade", "cluster", "web-5", "--to", "4.17.9", BOATYARD_TOKEN=token)
+    older = environment.run("upgrade", "cluster", "web-5", "--to", "4.17.9", BOATYARD_TOKEN=token)
     assert older.returncode == 2
     compare("upgrade-back", older.stderr)
-    unsure = yard.run("restore", "cluster", "web-5", "--backup", "before", BOATYARD_TOKEN=token)
+    unsure = environment.run(
+        "restore", "cluster", "web-5", "--backup", "before", BOATYARD_TOKEN=token
+    )
     assert unsure.returncode == 2
     compare("restore-unsure", unsure.stderr)
     again = typed("restore", "cluster", "web-5", "--backup", "before", "--yes")
@@ -327,18 +333,18 @@ def test_rest_backup_upgrade_and_restore(yard, token):
     typed("delete", "cluster", "web-6")
 
 
-def test_a_timeout_leaves_the_order_running(yard, token):
-    done = yard.run(
+def test_a_timeout_leaves_the_order_running(environment, token):
+    done = environment.run(
         "create", "cluster", "web-3", "-t", "small", "--timeout", "0.2", BOATYARD_TOKEN=token
     )
     assert done.returncode == 7
-    with yard.in_haste():
-        assert yard.run("wait", "cluster", "web-3", BOATYARD_TOKEN=token).returncode == 0
+    with environment.in_haste():
+        assert environment.run("wait", "cluster", "web-3", BOATYARD_TOKEN=token).returncode == 0
 
 
-def test_an_interrupt_leaves_the_order_running(yard, token):
+def test_an_interrupt_leaves_the_order_running(environment, token):
     words = [*BOATYARD, "create", "cluster", "web-4", "-t", "small"]
-    environ = yard.environ | {"BOATYARD_TOKEN": token}
+    environ = environment.environ | {"BOATYARD_TOKEN": token}
     with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, text=True) as typed:
         assert typed.stdout is not None
         assert typed.stdout.readline().startswith("Ordered cluster web-4")
@@ -347,5 +353,5 @@ def test_an_interrupt_leaves_the_order_running(yard, token):
         said = typed.stdout.read()
         assert typed.wait(30) == 130
     assert "Watch it again: boatyard wait cluster web-4 --for ready" in said
-    with yard.in_haste():
-        assert yard.run("wait", "cluster", "web-4", BOATYARD_TOKEN=token).returncode == 0
+    with environment.in_haste():
+        assert environment.run("wait", "cluster", "web-4", BOATYARD_TOKEN=token).returncode == 0

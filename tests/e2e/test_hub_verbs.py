@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.distributed import ANY_PORT
-from tests.support.hub_lab import HubLab, hub_lab
+from tests.support.kube_hub.equipped_hub import EquippedHub, open_equipped_hub
 from tests.support.processes import Program, run
 
 pytestmark = pytest.mark.real
@@ -38,7 +38,7 @@ def plane() -> Iterator[ControlPlane]:
         yield plane
 
 
-class Terminal:
+class HubTerminal:
     """Commands typed at one `boatyard up`; all that was printed is kept."""
 
     def __init__(self, home: Path) -> None:
@@ -70,22 +70,22 @@ class Terminal:
 
 
 async def test_a_hub_from_the_first_word_to_the_last(plane: ControlPlane, home: Path) -> None:
-    terminal = Terminal(home)
+    terminal = HubTerminal(home)
     words = ("up", "--data", str(home / "data"), *ANY_PORT)
     with Program(*words, home=home, environ={"USER": "harbour"}) as up:
         assert up.ready().startswith("boatyard: ready")
-        async with hub_lab(plane) as lab:
-            await the_road(terminal, lab, home)
-            tokens = [json.loads(lab.kubeconfig)["users"][0]["user"]["token"]]
+        async with open_equipped_hub(plane) as equipped_hub:
+            await the_road(terminal, equipped_hub, home)
+            tokens = [json.loads(equipped_hub.kubeconfig)["users"][0]["user"]["token"]]
         assert up.end(signal.SIGTERM) == 0
         shown = terminal.printed + up.log.read_text()
     assert [token for token in tokens if token in shown] == []
 
 
-async def the_road(terminal: Terminal, lab: HubLab, home: Path) -> None:
+async def the_road(terminal: HubTerminal, equipped_hub: EquippedHub, home: Path) -> None:
     hub, new = home / "hub.yaml", home / "new.yaml"
-    hub.write_bytes(lab.kubeconfig)
-    new.write_bytes(await lab.service_kubeconfig())
+    hub.write_bytes(equipped_hub.kubeconfig)
+    new.write_bytes(await equipped_hub.service_kubeconfig())
     words = ["create", "hub", "lyon-2", "--kubeconfig", str(hub), "--zone", "lyon"]
     words += ["--driver", "platform=hosted", "--setting", "hosted.platform=Agent"]
     words += ["--setting", "hosted.agent-namespace=boatyard-system"]
@@ -93,9 +93,9 @@ async def the_road(terminal: Terminal, lab: HubLab, home: Path) -> None:
     await terminal.type("hub", "check", "lyon-2", code=1, golden="check-bare")
     await terminal.type("hub", "prepare", "lyon-2", code=1, golden="prepare")
 
-    await lab.complete()
-    await lab.let_operator_do_anything()
-    await lab.renew_lease(ago=-600)  # for as long as this takes
+    await equipped_hub.complete()
+    await equipped_hub.let_operator_do_anything()
+    await equipped_hub.renew_lease(ago=-600)  # for as long as this takes
     await terminal.type("hub", "check", "lyon-2", golden="check")
     await terminal.until("State:  READY", "describe", "hub", "lyon-2")
     await terminal.type("describe", "hub", "lyon-2", golden="describe")

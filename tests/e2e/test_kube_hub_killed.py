@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_plane import free_port
-from tests.support.hypershift_player import eventually
-from tests.support.kube_site import KubeSite, kube_site
+from tests.support.kube_hub.fake_hypershift import eventually
+from tests.support.kube_hub.processes import KubeHubProcesses, kube_hub_processes
 from tests.support.soak import soak
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -29,74 +29,79 @@ DEATHS = soak(short=1, long=1000)  # of leaders in one stage, at most
 
 
 @pytest.fixture
-def site(home: Path) -> Iterator[KubeSite]:
+def hub_processes(home: Path) -> Iterator[KubeHubProcesses]:
     words = ("--pace", "0.01", "--answer", f"127.0.0.1:{free_port()}")
-    with kube_site(home, *words) as site:
-        site.plant = "tests.support.dying_operator:brief_lease"
-        yield site
+    with kube_hub_processes(home, *words) as hub_processes:
+        hub_processes.plant = "tests.support.kube_hub.killed_operator:brief_lease"
+        yield hub_processes
 
 
-def test_the_leader_is_killed_again_and_again(site: KubeSite) -> None:
-    site.register("Agent")
-    site.add_agents()
-    site.start_operator()
+def test_the_leader_is_killed_again_and_again(hub_processes: KubeHubProcesses) -> None:
+    hub_processes.register("Agent")
+    hub_processes.add_agents()
+    hub_processes.start_operator()
     chance = random.Random(SEED)
     wish = ("--tenant", "acme", "--template", "ocp_4_17_small", "--node-set", "compute=1")
-    secret = ("--pull-secret-file", str(site.pull_secret))
+    secret = ("--pull-secret-file", str(hub_processes.pull_secret))
     began = time.monotonic()
 
-    kills = {"create": while_killed(site, chance, "create", *wish, *secret)}
-    made = hosted(site)
+    kills = {"create": while_killed(hub_processes, chance, "create", *wish, *secret)}
+    made = hosted(hub_processes)
     assert len(made) == len(NAMES)
-    kills["scale up"] = while_killed(site, chance, "scale", "compute=3")
-    assert len(site.left()["agents in use"]) == 3 * len(NAMES)
-    kills["scale down"] = while_killed(site, chance, "scale", "compute=1")
-    assert len(site.left()["agents in use"]) == len(NAMES)
-    assert hosted(site) == made, "nothing was made anew"
-    kills["delete"] = while_killed(site, chance, "delete")
-    eventually(lambda: not site.left(), why=lambda: f"{site.left()} {site.logs()}")
+    kills["scale up"] = while_killed(hub_processes, chance, "scale", "compute=3")
+    assert len(hub_processes.left()["agents in use"]) == 3 * len(NAMES)
+    kills["scale down"] = while_killed(hub_processes, chance, "scale", "compute=1")
+    assert len(hub_processes.left()["agents in use"]) == len(NAMES)
+    assert hosted(hub_processes) == made, "nothing was made anew"
+    kills["delete"] = while_killed(hub_processes, chance, "delete")
+    eventually(
+        lambda: not hub_processes.left(),
+        why=lambda: f"{hub_processes.left()} {hub_processes.logs()}",
+    )
     print(f"leaders killed: {kills}, {time.monotonic() - began:.0f} s")
     assert min(kills.values()) > 0, "in every stage somebody died"
 
 
-def while_killed(site: KubeSite, chance: random.Random, verb: str, *words: str) -> int:
+def while_killed(
+    hub_processes: KubeHubProcesses, chance: random.Random, verb: str, *words: str
+) -> int:
     """Types it for each cluster, and kills whoever leads until all that is done or enough have died; how often.
 
     HyperShift stands still until the first death, so that nothing is over before it.
     """
-    before, kills = wishes(site), 0
-    site.player.pause()
+    before, kills = wishes(hub_processes), 0
+    hub_processes.player.pause()
     with ThreadPoolExecutor(len(NAMES)) as typing:
-        typed = [typing.submit(site.type, verb, "cluster", name, *words) for name in NAMES]
+        typed = [typing.submit(hub_processes.type, verb, "cluster", name, *words) for name in NAMES]
         try:
-            eventually(lambda: changed(before, wishes(site)), why=site.logs)
+            eventually(lambda: changed(before, wishes(hub_processes)), why=hub_processes.logs)
             while kills < DEATHS and kill(
-                site, chance.uniform(0.2, 2.0), over=lambda: all_done(typed)
+                hub_processes, chance.uniform(0.2, 2.0), over=lambda: all_done(typed)
             ):
                 kills += 1
-                site.player.resume()
-                assert shared(site) == {}
-                site.start_operator()
+                hub_processes.player.resume()
+                assert shared(hub_processes) == {}
+                hub_processes.start_operator()
         finally:
-            site.player.resume()
+            hub_processes.player.resume()
     for one in typed:
         one.result()
     return kills
 
 
-def kill(site: KubeSite, after: float, over: Callable[[], bool]) -> bool:
+def kill(hub_processes: KubeHubProcesses, after: float, over: Callable[[], bool]) -> bool:
     """As if the leader's machine had lost its power, so long after it leads; False when it is over before that.
 
     An order that three leaders died of is set aside, and rightly. Nobody dies of these: each leader finishes
     one turn of theirs before it is killed, then the next one begins to count anew. What is known of that is what
     the leader announced last; where it only waits for HyperShift, that is some seconds old.
     """
-    leader, at = site.lead()
+    leader, at = hub_processes.lead()
     while leader is None or max(at.values(), default=0) > 1:
         if over():
             return False
         time.sleep(0.2)
-        leader, at = site.lead()
+        leader, at = hub_processes.lead()
     time.sleep(after)
     if over():
         return False
@@ -104,15 +109,15 @@ def kill(site: KubeSite, after: float, over: Callable[[], bool]) -> bool:
     return True
 
 
-def shared(site: KubeSite) -> dict[str, list[str]]:
+def shared(hub_processes: KubeHubProcesses) -> dict[str, list[str]]:
     """Hosts in two clusters, seen while nobody leads: what is listed one after the other is one moment then."""
-    found = site.shared_agents()
-    return found if site.lead()[0] is None else {}
+    found = hub_processes.shared_agents()
+    return found if hub_processes.lead()[0] is None else {}
 
 
-def wishes(site: KubeSite) -> dict[str, tuple[int, bool]]:
+def wishes(hub_processes: KubeHubProcesses) -> dict[str, tuple[int, bool]]:
     """What is asked of each order: its generation, and whether it is to go."""
-    orders = site.kubectl.list("clusterorders.osac.openshift.io")
+    orders = hub_processes.kubectl.list("clusterorders.osac.openshift.io")
     found = [one["metadata"] for one in orders]
     return {one["name"]: (one["generation"], "deletionTimestamp" in one) for one in found}
 
@@ -122,8 +127,8 @@ def changed(before: dict[str, tuple[int, bool]], now: dict[str, tuple[int, bool]
     return len(now) == len(NAMES) and all(now[name] != before.get(name) for name in now)
 
 
-def hosted(site: KubeSite) -> set[str]:
-    return {one["metadata"]["uid"] for one in site.kubectl.list("hostedclusters")}
+def hosted(hub_processes: KubeHubProcesses) -> set[str]:
+    return {one["metadata"]["uid"] for one in hub_processes.kubectl.list("hostedclusters")}
 
 
 def all_done(typed: Sequence[Future[str]]) -> bool:

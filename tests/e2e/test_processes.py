@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.client.client import Client
 from boatyard.client.config import Target
 from boatyard.client.kinds import CLUSTER
@@ -116,13 +116,13 @@ async def test_a_killed_up_loses_no_order(home: Path) -> None:
 
 
 async def test_two_serve_and_three_work_share_one_database(home: Path) -> None:
-    async with Distributed(home) as yard:
-        serves = [yard.start("serve", *ANY_PORT) for _ in range(2)]
-        works = [yard.start("work") for _ in range(3)]
+    async with Distributed(home) as environment:
+        serves = [environment.start("serve", *ANY_PORT) for _ in range(2)]
+        works = [environment.start("work") for _ in range(3)]
         lines = [serve.ready() for serve in serves]
         for work in works:
             work.ready()
-        async with yard.client(lines[0]) as one, yard.client(lines[1]) as other:
+        async with environment.client(lines[0]) as one, environment.client(lines[1]) as other:
             ids = []
             for number in range(12):
                 door = (one, other)[number % 2]
@@ -137,14 +137,14 @@ async def test_two_serve_and_three_work_share_one_database(home: Path) -> None:
             await until_state(one, ids[:2], ClusterState.READY)
         for program in (*serves, *works[1:]):
             assert program.end(signal.SIGTERM) == 0
-        assert await yard.breaches([("Cluster", id, 0) for id in ids]) == []
+        assert await environment.breaches([("Cluster", id, 0) for id in ids]) == []
 
 
 async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_load(
     home: Path,
 ) -> None:
-    async with Distributed(home) as yard:
-        serve, work = yard.start("serve", *ANY_PORT), yard.start("work")
+    async with Distributed(home) as environment:
+        serve, work = environment.start("serve", *ANY_PORT), environment.start("work")
         line = serve.ready()
         work.ready()
         acknowledged: list[str] = []
@@ -153,7 +153,7 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_l
 
         async def order(lane: int) -> None:
             number = 0
-            async with yard.client(line) as client:
+            async with environment.client(line) as client:
                 while not stop.is_set():
                     try:
                         found = await client.create_cluster(new_cluster(f"web-{lane}-{number}"))
@@ -180,22 +180,22 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_l
         lanes = [asyncio.create_task(order(lane)) for lane in range(4)]
         for _ in range(3):
             await twenty_more()
-            pid = yard.postgres.pid
+            pid = environment.postgres.pid
             os.kill(pid, signal.SIGQUIT)  # an immediate shutdown: like a crash
             await asyncio.to_thread(wait_until_dead, pid)
-            await yard.postgres.stop()
-            await yard.postgres.start()
+            await environment.postgres.stop()
+            await environment.postgres.start()
         await twenty_more()
         stop.set()
         await asyncio.gather(*lanes)
         assert errors, "PostgreSQL went away three times and nobody noticed"
-        async with yard.client(line) as client:
+        async with environment.client(line) as client:
             listing = await client.list(CLUSTER)
             assert set(acknowledged) <= {row.id for row in listing.rows}
         assert serve.end() == 0
         assert work.end() == 0
-        # Only now the yard is at rest, as the invariants ask.
-        assert await yard.breaches([("Cluster", id, 0) for id in acknowledged]) == []
+        # Only now everything is at rest, as the invariants ask.
+        assert await environment.breaches([("Cluster", id, 0) for id in acknowledged]) == []
 
 
 def test_anonymous_is_refused_beyond_loopback(home: Path) -> None:
@@ -244,7 +244,7 @@ async def test_a_token_made_on_the_command_line_is_good_for_its_tenant_only(home
         async with Client(Target(address=address(line), token=token)) as client:
             mine = (await client.create_cluster(new_cluster("mine"))).document
             assert mine.metadata.tenant == "acme"
-        other = Issuer.load_or_create(home / "other.key")
+        other = TokenIssuer.load_or_create(home / "other.key")
         assert other.kid not in token
         hubs = run("--token", token, "get", "hubs", home=home, environ=up.environ)
         assert hubs.returncode == 4

@@ -10,34 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.ledger.embedded import EmbeddedPostgres
-from boatyard.proof.environment import Pace
-from boatyard.proof.kill_points import Point
-from boatyard.proof.platform_profiles import ground_of
-from boatyard.proof.runner import Options, prove
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
+from boatyard.proof.environment import ProofTimings
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.platform_profiles import find_profile
+from boatyard.proof.runner import ProofOptions, prove
 from tests.support.soak import soak
 
 STANDING_STILL = ("stopped-worker", "late-effect")
-KILLING = tuple(name for name in ground_of("sim").journeys if name not in STANDING_STILL)
+KILLING = tuple(name for name in find_profile("sim").journeys if name not in STANDING_STILL)
 
 # `make soak` proves every point. Places before and after something take turns: an odd number meets both.
 EVERY = soak(short=5, long=1)
 
-Only = Callable[[str, Point], bool]
+Only = Callable[[str, KillPoint], bool]
 
 
 @pytest.mark.timeout(900)
 async def test_a_worker_may_die_anywhere_and_nothing_differs(postgres: EmbeddedPostgres) -> None:
-    verdict = await prove(Options(journeys=KILLING, every=EVERY), postgres=postgres)
+    verdict = await prove(ProofOptions(journeys=KILLING, every=EVERY), postgres=postgres)
 
     assert verdict.differences == []
     points = {(name, point) for name, found in verdict.points.items() for point in found}
     missed = points - set(verdict.killed)
     assert len(points) > 150 // EVERY
-    assert {point.sort for _, point in verdict.killed} == {"write", "claim", "effect"}
+    assert {point.category for _, point in verdict.killed} == {"write", "claim", "effect"}
     assert {point.moment for _, point in verdict.killed} == {"before", "after"}
     # Which passing states a cluster is seen in depends on time; every effect and claim must be met.
-    assert {point.sort for _, point in missed} <= {"write"}
+    assert {point.category for _, point in missed} <= {"write"}
     assert len(missed) <= 1 + len(points) * 0.05
 
 
@@ -45,7 +45,7 @@ async def test_a_worker_may_die_anywhere_and_nothing_differs(postgres: EmbeddedP
 async def test_a_worker_that_stood_still_past_its_lease_changes_nothing_any_more(
     postgres: EmbeddedPostgres,
 ) -> None:
-    verdict = await prove(Options(journeys=STANDING_STILL, lanes=2), postgres=postgres)
+    verdict = await prove(ProofOptions(journeys=STANDING_STILL, environments=2), postgres=postgres)
 
     assert verdict.differences == []
     assert len(verdict.killed) == 7
@@ -98,17 +98,17 @@ def at(*labels: str) -> Only:
 async def test_a_planted_bug_is_found(
     plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
 ) -> None:
-    options = Options(
+    options = ProofOptions(
         journeys=(journey,),
         only=only,
-        lanes=1,
-        plant=f"tests.support.plants:{plant}",
-        pace=Pace(patience=10.0),
+        environments=1,
+        planted_bug=f"tests.support.planted_bugs.proof:{plant}",
+        timings=ProofTimings(timeout_seconds=10.0),
     )
 
     verdict = await prove(options, postgres=postgres)
 
-    assert not verdict.proven
+    assert not verdict.is_proven
     assert any(tell_tale in words for words in verdict.differences), verdict.differences
 
 

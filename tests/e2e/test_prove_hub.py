@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from boatyard.ledger.embedded import EmbeddedPostgres
-from boatyard.proof.kill_points import Point
-from boatyard.proof.kube_hub import label_of
-from boatyard.proof.platform_profiles import ground_of
-from boatyard.proof.runner import Options, prove
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.kube_hub import request_label
+from boatyard.proof.platform_profiles import find_profile
+from boatyard.proof.runner import ProofOptions, prove
 from tests.support.control_plane import ControlPlane
-from tests.support.hub_plane import hub_plane
+from tests.support.kube_hub.api_server import hub_plane
 from tests.support.soak import soak, soak_cases
 
 pytestmark = pytest.mark.real
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real
 # `make soak` proves every point.
 EVERY = soak(short=60, long=1)
 
-Only = Callable[[str, Point], bool]
+Only = Callable[[str, KillPoint], bool]
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +38,21 @@ def kubeconfig(plane: ControlPlane) -> bytes:
 async def test_service_and_operator_may_die_anywhere_and_nothing_differs(
     plane: ControlPlane, postgres: EmbeddedPostgres
 ) -> None:
-    options = Options(hub_kubeconfig=kubeconfig(plane), every=EVERY)
+    options = ProofOptions(hub_kubeconfig=kubeconfig(plane), every=EVERY)
     verdict = await prove(options, postgres=postgres)
 
     assert verdict.differences == []
     points = {(name, point) for name, found in verdict.points.items() for point in found}
     missed = points - set(verdict.killed)
     # How often an order is looked at on its way depends on time; every effect must be met.
-    assert {point.sort for _, point in missed} <= {"write", "claim"}
+    assert {point.category for _, point in missed} <= {"write", "claim"}
     assert len(missed) <= 1 + len(points) * 0.1
-    ground = ground_of("sim", hub_kubeconfig=kubeconfig(plane))
+    ground = find_profile("sim", hub_kubeconfig=kubeconfig(plane))
     assert {name for name, _ in verdict.killed} == set(ground.journeys)
 
 
 def at(*labels: str) -> Only:
-    return lambda _, point: point.label in labels and point.time == 1
+    return lambda _, point: point.label in labels and point.occurrence == 1
 
 
 PLANTS = [
@@ -84,11 +84,11 @@ async def test_a_planted_bug_is_found(
     plane: ControlPlane,
     postgres: EmbeddedPostgres,
 ) -> None:
-    options = Options(
+    options = ProofOptions(
         hub_kubeconfig=kubeconfig(plane),
         journeys=(journey,),
         only=only,
-        plant=f"tests.support.hub_plants:{plant}",
+        planted_bug=f"tests.support.planted_bugs.hub:{plant}",
         undisturbed=1,
     )
 
@@ -111,4 +111,4 @@ async def test_a_planted_bug_is_found(
     ],
 )
 def test_a_point_has_no_names_in_it(method: str, path: str, label: str) -> None:
-    assert label_of(method, path) == label
+    assert request_label(method, path) == label

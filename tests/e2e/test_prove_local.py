@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.ledger.embedded import EmbeddedPostgres
-from boatyard.proof.environment import Pace
-from boatyard.proof.kill_points import Point
-from boatyard.proof.platform_profiles import ground_of
-from boatyard.proof.runner import Options, prove
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
+from boatyard.proof.environment import ProofTimings
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.platform_profiles import find_profile
+from boatyard.proof.runner import ProofOptions, prove
 from tests.support.assets import needs_assets
 from tests.support.soak import soak, soak_cases, soak_points
 
@@ -36,7 +36,7 @@ SAMPLE = {
     "change-of-mind": ("after:effect:keeper.ensure_node node/compute-0",),
 }
 
-Only = Callable[[str, Point], bool]
+Only = Callable[[str, KillPoint], bool]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def _assets() -> None:
 async def test_workers_and_the_keeper_may_die_anywhere_and_nothing_differs(
     postgres: EmbeddedPostgres,
 ) -> None:
-    options = Options(
+    options = ProofOptions(
         platform="local",
         every=EVERY,
         only=soak_points(SAMPLE),
@@ -60,17 +60,17 @@ async def test_workers_and_the_keeper_may_die_anywhere_and_nothing_differs(
     points = {(name, point) for name, found in verdict.points.items() for point in found}
     missed = points - set(verdict.killed)
     # How often a cluster is seen on its way depends on time; every effect and claim must be met.
-    assert {point.sort for _, point in missed} <= {"write"}
+    assert {point.category for _, point in missed} <= {"write"}
     assert len(missed) <= 1 + len(points) * 0.05
-    assert {name for name, _ in verdict.killed} == set(ground_of("local").journeys)
+    assert {name for name, _ in verdict.killed} == set(find_profile("local").journeys)
 
 
 def at(*labels: str) -> Only:
-    return lambda _, point: point.label in labels and point.time == 1
+    return lambda _, point: point.label in labels and point.occurrence == 1
 
 
 # Long enough for a cluster to come up on a busy machine; one that never does is waited for as long.
-IMPATIENT = Pace(look=0.1, patience=40.0, settling=2.0)
+IMPATIENT = ProofTimings(look_seconds=0.1, timeout_seconds=40.0, settle_seconds=2.0)
 
 
 PLANTS = [
@@ -111,12 +111,12 @@ PLANTS = [
 async def test_a_bug_planted_in_workers_is_found(
     plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
 ) -> None:
-    options = Options(
+    options = ProofOptions(
         platform="local",
         journeys=(journey,),
         only=only,
-        plant=f"tests.support.local_plants:{plant}",
-        pace=IMPATIENT,
+        planted_bug=f"tests.support.planted_bugs.local:{plant}",
+        timings=IMPATIENT,
         undisturbed=1,
     )
 
@@ -127,12 +127,12 @@ async def test_a_bug_planted_in_workers_is_found(
 
 @pytest.mark.timeout(600)
 async def test_a_keeper_that_forgets_its_processes_is_found(postgres: EmbeddedPostgres) -> None:
-    options = Options(
+    options = ProofOptions(
         platform="local",
         journeys=("killed-keeper",),
         every=1000,
-        keeper_plant="tests.support.local_plants:keeper_without_memory",
-        pace=IMPATIENT,
+        keeper_planted_bug="tests.support.planted_bugs.local:keeper_without_memory",
+        timings=IMPATIENT,
         undisturbed=1,
     )
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from boatyard.ledger.embedded import EmbeddedPostgres
-from boatyard.proof.kill_points import Point
-from boatyard.proof.platform_profiles import ground_of
-from boatyard.proof.runner import Options, prove
-from tests.support import role_plants
-from tests.support.automation import processes_with
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.platform_profiles import find_profile
+from boatyard.proof.runner import ProofOptions, prove
+from tests.support.planted_bugs import roles as role_bugs
+from tests.support.role_runs import processes_with
 from tests.support.soak import soak, soak_cases, soak_points
 
 BEGIN, END = "effect:automation.begin", "effect:automation.end"
@@ -40,7 +40,7 @@ RUNS = soak_cases(
     short=3,
 )
 
-Only = Callable[[str, Point], bool]
+Only = Callable[[str, KillPoint], bool]
 
 
 @pytest.mark.timeout(3600)
@@ -48,19 +48,19 @@ async def test_a_worker_may_die_anywhere_around_a_role_and_nothing_differs(
     postgres: EmbeddedPostgres,
 ) -> None:
     """Whoever comes finds the run again that nobody knows of yet; one that decides goes on asking meanwhile."""
-    options = Options(roles=True, only=soak_points(SAMPLE), undisturbed=soak(short=1, long=2))
+    options = ProofOptions(roles=True, only=soak_points(SAMPLE), undisturbed=soak(short=1, long=2))
     verdict = await prove(options, postgres=postgres)
 
     assert verdict.differences == []
     points = {(name, point) for name, found in verdict.points.items() for point in found}
     # How often an order is looked at on its way depends on time.
     assert len(points - set(verdict.killed)) <= 1 + len(points) * 0.1
-    assert {name for name, _ in verdict.killed} == set(ground_of("sim", roles=True).journeys)
+    assert {name for name, _ in verdict.killed} == set(find_profile("sim", roles=True).journeys)
     assert {point.label for _, point in verdict.killed} >= set(RUNS)
 
 
 def at(*labels: str) -> Only:
-    return lambda _, point: point.label in labels and point.time == 1
+    return lambda _, point: point.label in labels and point.occurrence == 1
 
 
 PLANTS = [
@@ -90,16 +90,16 @@ PLANTS = [
 async def test_a_planted_bug_is_found(
     plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
 ) -> None:
-    options = Options(
+    options = ProofOptions(
         roles=True,
         journeys=(journey,),
         only=only,
-        plant=f"tests.support.role_plants:{plant}",
+        planted_bug=f"tests.support.planted_bugs.roles:{plant}",
         undisturbed=1,
     )
     try:
         verdict = await prove(options, postgres=postgres)
     finally:
-        for pid in processes_with("sleep", role_plants.LEFT):
+        for pid in processes_with("sleep", role_bugs.LEFT):
             os.kill(pid, signal.SIGKILL)
     assert any(tell_tale in words for words in verdict.differences), verdict.differences

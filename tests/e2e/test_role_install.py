@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
-from boatyard.automation.drivers.local import holding
-from boatyard.automation.drivers.local.environment import Environment
-from boatyard.automation.drivers.local.records import slug_of
+from boatyard.automation.drivers.local import run_lock
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
+from boatyard.automation.drivers.local.run_records import run_slug
 from boatyard.twin.client import TwinClient
-from tests.support.automation import processes_with
 from tests.support.distributed import ANY_PORT, INSTANT, Distributed
 from tests.support.processes import Program
+from tests.support.role_runs import processes_with
 from tests.support.roles import files as role_files
 from tests.support.roles import write
 
@@ -53,12 +53,12 @@ Answer = TypeVar("Answer")
 
 @pytest.fixture(scope="module")
 def ansible() -> dict[str, str]:
-    made = Environment()
+    made = AnsibleEnvironment()
     made.ensure(lambda _: None)
     return {"BOATYARD_ANSIBLE": str(made.directory)}
 
 
-class Site:
+class RestartedUp:
     """One `boatyard up`, which may be killed and started anew at the same address."""
 
     def __init__(self, home: Path, environ: dict[str, str]) -> None:
@@ -148,7 +148,7 @@ class Site:
         return found
 
     def run_place(self, id: str) -> Path:
-        return self.data / "automation" / "runs" / slug_of(f"{id}/role")
+        return self.data / "automation" / "runs" / run_slug(f"{id}/role")
 
     def story(self, id: str) -> list[Any]:
         text = (self.run_place(id) / "events.jsonl").read_text()
@@ -184,8 +184,8 @@ def until(ask: Callable[[], Answer], good: Callable[[Answer], bool]) -> Answer:
 
 
 @pytest.fixture
-def site(home: Path, ansible: dict[str, str]) -> Iterator[Site]:
-    made = Site(home, ansible)
+def server(home: Path, ansible: dict[str, str]) -> Iterator[RestartedUp]:
+    made = RestartedUp(home, ansible)
     yield made
     if made.up is not None:
         made.up.__exit__()
@@ -197,164 +197,173 @@ def is_ready(state: str) -> bool:
     return state == "CLUSTER_STATE_READY"
 
 
-async def gone(site: Site, id: str) -> None:
+async def gone(server: RestartedUp, id: str) -> None:
     """Deleted, and nothing of it is left."""
-    site.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
-    until(lambda: site.state(id), lambda state: state == "gone")
-    assert await site.truth() == {}
-    assert not site.run_place(id).exists()
+    server.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
+    until(lambda: server.state(id), lambda state: state == "gone")
+    assert await server.truth() == {}
+    assert not server.run_place(id).exists()
 
 
-async def test_the_guides_role_decides_over_tls(site: Site) -> None:
+async def test_the_guides_role_decides_over_tls(server: RestartedUp) -> None:
     (tasks,) = re.findall(r"### The role decides.*?```yaml\n(.*?)```", PAGE, re.DOTALL)
-    site.start("--tls")
-    site.offer(tasks)
-    id = site.create()
+    server.start("--tls")
+    server.offer(tasks)
+    id = server.create()
 
-    until(lambda: site.state(id), is_ready)
+    until(lambda: server.state(id), is_ready)
 
-    reported = site.reported(id)
-    assert reported["api"] == site.order(id)["status"]["facts"]["api_url"]
+    reported = server.reported(id)
+    assert reported["api"] == server.order(id)["status"]["facts"]["api_url"]
     assert reported["console"].startswith("https://console.")
-    asked = site.order(id)["metadata"]["annotations"]["boatyard.io/asked"]
+    asked = server.order(id)["metadata"]["annotations"]["boatyard.io/asked"]
     assert asked == "hosts,network,addresses,names,install"
-    changed = [event["task"] for event in site.story(id) if event["kind"] == "changed"]
+    changed = [event["task"] for event in server.story(id) if event["kind"] == "changed"]
     assert changed == ["Hosts and network, while we do something else", "Names", "The cluster"]
-    told = json.dumps(site.order(id)) + site.up.log.read_text() if site.up else ""
-    assert "eyJ" not in told + json.dumps(site.story(id))
-    await gone(site, id)
+    told = json.dumps(server.order(id)) + server.up.log.read_text() if server.up else ""
+    assert "eyJ" not in told + json.dumps(server.story(id))
+    await gone(server, id)
 
 
-async def test_boatyard_killed_while_the_role_waits_and_after_it_was_asked(site: Site) -> None:
-    site.start()
-    await site.names_answer(False)
-    site.offer(ROLE)
-    id = site.create()
-    site.at(id, "Names")
-    until(lambda: site.step(id, "names").get("message", ""), bool)
-    token = site.token_of(id)
+async def test_boatyard_killed_while_the_role_waits_and_after_it_was_asked(
+    server: RestartedUp,
+) -> None:
+    server.start()
+    await server.names_answer(False)
+    server.offer(ROLE)
+    id = server.create()
+    server.at(id, "Names")
+    until(lambda: server.step(id, "names").get("message", ""), bool)
+    token = server.token_of(id)
 
     # Acknowledged, and killed at once: it is carried out all the same.
-    answer = site.call("POST", f"/api/boatyard/v1/role_runs/{id}/ask", {"step": "platform"}, token)
+    answer = server.call(
+        "POST", f"/api/boatyard/v1/role_runs/{id}/ask", {"step": "platform"}, token
+    )
     assert (answer.status_code, answer.json()) == (200, {"steps": ["platform"]})
-    site.kill()
-    assert holding.is_held(site.run_place(id) / "lock"), "the run goes on"
-    site.start()
-    assert site.order(id)["metadata"]["annotations"]["boatyard.io/asked"].endswith(",names,install")
-    assert site.step(id, "role")["state"] == "STEP_STATE_WAITING"
-    await site.names_answer(True)
+    server.kill()
+    assert run_lock.is_held(server.run_place(id) / "lock"), "the run goes on"
+    server.start()
+    assert server.order(id)["metadata"]["annotations"]["boatyard.io/asked"].endswith(
+        ",names,install"
+    )
+    assert server.step(id, "role")["state"] == "STEP_STATE_WAITING"
+    await server.names_answer(True)
 
-    until(lambda: site.state(id), is_ready)
+    until(lambda: server.state(id), is_ready)
 
-    assert REPORTED.items() <= site.reported(id).items()
-    tasks = [event["task"] for event in site.story(id) if event["kind"] == "task"]
+    assert REPORTED.items() <= server.reported(id).items()
+    tasks = [event["task"] for event in server.story(id) if event["kind"] == "task"]
     assert tasks == ["Hosts", "Names", "Platform", "Report"], "it ran once"
-    changed = [event["task"] for event in site.story(id) if event["kind"] == "changed"]
+    changed = [event["task"] for event in server.story(id) if event["kind"] == "changed"]
     assert changed == ["Hosts", "Names"], "the platform was asked for already"
-    late = site.call("GET", f"/api/boatyard/v1/role_runs/{id}", token=token)
+    late = server.call("GET", f"/api/boatyard/v1/role_runs/{id}", token=token)
     assert late.status_code == 401, "its run is over"
-    await gone(site, id)
+    await gone(server, id)
 
 
-async def test_a_run_killed_begins_again_and_nothing_is_doubled(site: Site) -> None:
-    site.start()
-    await site.names_answer(False)
-    site.offer(ROLE)
-    id = site.create()
-    site.at(id, "Names")
-    until(lambda: site.step(id, "names").get("message", ""), bool)
-    before = site.order(id)["metadata"]["annotations"]
-    hosts = {i["key"]: i["facts"] for i in site.order(id)["status"]["items"] if i["kind"] == "host"}
+async def test_a_run_killed_begins_again_and_nothing_is_doubled(server: RestartedUp) -> None:
+    server.start()
+    await server.names_answer(False)
+    server.offer(ROLE)
+    id = server.create()
+    server.at(id, "Names")
+    until(lambda: server.step(id, "names").get("message", ""), bool)
+    before = server.order(id)["metadata"]["annotations"]
+    hosts = {
+        i["key"]: i["facts"] for i in server.order(id)["status"]["items"] if i["kind"] == "host"
+    }
 
-    held = holding.holder(site.run_place(id) / "lock")
+    held = run_lock.find_holder(server.run_place(id) / "lock")
     assert held is not None
-    holding.send(held, signal.SIGKILL)
-    assert holding.wait_for_end(held, PATIENCE)
+    run_lock.send_signal(held, signal.SIGKILL)
+    assert run_lock.wait_for_end(held, PATIENCE)
     os.close(held)
     until(
-        lambda: [event["task"] for event in site.story(id)].count("Names"), lambda times: times > 1
+        lambda: [event["task"] for event in server.story(id)].count("Names"),
+        lambda times: times > 1,
     )
-    assert site.order(id)["metadata"]["annotations"] == before
-    await site.names_answer(True)
+    assert server.order(id)["metadata"]["annotations"] == before
+    await server.names_answer(True)
 
-    until(lambda: site.state(id), is_ready)
+    until(lambda: server.state(id), is_ready)
 
-    items = site.order(id)["status"]["items"]
+    items = server.order(id)["status"]["items"]
     assert {i["key"]: i["facts"] for i in items if i["kind"] == "host"} == hosts
-    assert REPORTED.items() <= site.reported(id).items()
-    await gone(site, id)
+    assert REPORTED.items() <= server.reported(id).items()
+    await gone(server, id)
 
 
-async def test_a_deletion_while_the_role_waits_ends_it_and_its_token(site: Site) -> None:
-    site.start()
-    await site.names_answer(False)
-    site.offer(ROLE)
-    id = site.create()
-    site.at(id, "Names")
-    token = site.token_of(id)
+async def test_a_deletion_while_the_role_waits_ends_it_and_its_token(server: RestartedUp) -> None:
+    server.start()
+    await server.names_answer(False)
+    server.offer(ROLE)
+    id = server.create()
+    server.at(id, "Names")
+    token = server.token_of(id)
     mine = f"/api/boatyard/v1/role_runs/{id}"
-    assert site.call("GET", mine, token=token).status_code == 200
+    assert server.call("GET", mine, token=token).status_code == 200
     for path in ("/api/fulfillment/v1/clusters", f"/api/boatyard/v1/orders/{id}"):
-        assert site.call("GET", path, token=token).status_code == 403
+        assert server.call("GET", path, token=token).status_code == 403
 
-    site.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
-    until(lambda: site.call("GET", mine, token=token).status_code, lambda code: code == 401)
-    answer = site.call("POST", f"{mine}/ask", {"step": "platform"}, token)
+    server.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
+    until(lambda: server.call("GET", mine, token=token).status_code, lambda code: code == 401)
+    answer = server.call("POST", f"{mine}/ask", {"step": "platform"}, token)
     assert answer.status_code == 401
-    until(lambda: site.run_place(id).exists(), lambda there: not there)
-    assert processes_with("play.yml", str(site.data)) == {}
-    await site.names_answer(True)
+    until(lambda: server.run_place(id).exists(), lambda there: not there)
+    assert processes_with("play.yml", str(server.data)) == {}
+    await server.names_answer(True)
 
-    await gone(site, id)
+    await gone(server, id)
 
 
 async def test_a_step_that_fails_is_the_roles_failure_and_retry_goes_on_from_there(
-    site: Site,
+    server: RestartedUp,
 ) -> None:
-    site.start()
-    site.offer(ROLE.replace("boatyard.service.names: {}", "boatyard.service.names: {timeout: 2}"))
-    await site.names_answer(False)
-    id = site.create()
+    server.start()
+    server.offer(ROLE.replace("boatyard.service.names: {}", "boatyard.service.names: {timeout: 2}"))
+    await server.names_answer(False)
+    id = server.create()
 
     failed = until(
-        lambda: site.step(id, "role"), lambda step: step.get("state") == "STEP_STATE_FAILED"
+        lambda: server.step(id, "role"), lambda step: step.get("state") == "STEP_STATE_FAILED"
     )
     assert "task 'Names': not done after 2 s: names" in failed["message"]
-    await site.names_answer(True)
-    answer = site.call("POST", f"/api/boatyard/v1/clusters/{id}/retry", {})
+    await server.names_answer(True)
+    answer = server.call("POST", f"/api/boatyard/v1/clusters/{id}/retry", {})
     assert answer.status_code == 200
 
-    until(lambda: site.state(id), is_ready)
+    until(lambda: server.state(id), is_ready)
 
-    assert site.reported(id)["attempt"] == "2"
-    await gone(site, id)
+    assert server.reported(id)["attempt"] == "2"
+    await gone(server, id)
 
 
 async def test_a_worker_of_its_own_says_what_it_needs_and_goes_on_when_it_has_it(
     home: Path, ansible: dict[str, str]
 ) -> None:
-    async with Distributed(home) as yard:
-        yard.environ |= {**ansible, "BOATYARD_TEMPLATES": str(home / "roles")}
+    async with Distributed(home) as up_environment:
+        up_environment.environ |= {**ansible, "BOATYARD_TEMPLATES": str(home / "roles")}
         made = {"meta/template.yaml": TEMPLATE, "tasks/install.yaml": ROLE}
         write(home / "roles" / "deciding", role_files(made))
-        serve = yard.start("serve", *ANY_PORT)
+        serve = up_environment.start("serve", *ANY_PORT)
         line = serve.ready()
-        site = Site(home, {})
+        server = RestartedUp(home, {})
         found = re.search(r"REST (\S+)", line)
         assert found, line
-        site.rest = found[1]
-        work = yard.start("work")
+        server.rest = found[1]
+        work = up_environment.start("work")
         work.ready()
         path = "/api/fulfillment/v1/cluster_templates/deciding"
-        until(lambda: site.call("GET", path).status_code, lambda code: code == 200)
-        id = site.create()
-        waits = until(lambda: site.step(id, "role"), lambda step: bool(step.get("message")))
+        until(lambda: server.call("GET", path).status_code, lambda code: code == 200)
+        id = server.create()
+        waits = until(lambda: server.step(id, "role"), lambda step: bool(step.get("message")))
         assert waits["reason"] == "NoApiUrl"
         assert "BOATYARD" not in waits["message"]
         assert "BOATYARD_API_URL" in work.log.read_text()
         work.end()
 
-        yard.environ["BOATYARD_API_URL"] = site.rest
-        yard.start("work").ready()
-        until(lambda: site.state(id), is_ready)
-        assert REPORTED.items() <= site.reported(id).items()
+        up_environment.environ["BOATYARD_API_URL"] = server.rest
+        up_environment.start("work").ready()
+        until(lambda: server.state(id), is_ready)
+        assert REPORTED.items() <= server.reported(id).items()

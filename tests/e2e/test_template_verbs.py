@@ -26,7 +26,7 @@ MASKS = (
 )
 
 
-class Terminal:
+class TemplateTerminal:
     """Commands typed at one `boatyard up`; all that was printed is kept."""
 
     def __init__(self, home: Path) -> None:
@@ -64,7 +64,7 @@ class Terminal:
 def test_from_a_folder_to_an_order_and_back(home: Path) -> None:
     with Program("up", "--data", str(home / "data"), *ANY_PORT, home=home) as up:
         up.ready()
-        terminal = Terminal(home)
+        terminal = TemplateTerminal(home)
         specs = "argument_specs: {main: {options: {a: {type: integer}, b: {requried: true}}}}"
         write(terminal.roles / "web", files())
         write(terminal.roles / "broken", files(specs=specs))

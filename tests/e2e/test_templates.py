@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 import yaml
 
-from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
 from boatyard.client.client import Client
 from boatyard.client.kinds import CLUSTER, TEMPLATE
 from tests.support.assets import needs_assets
-from tests.support.automation import processes_with
 from tests.support.control_plane import free_port
-from tests.support.local_cluster import NEW
-from tests.support.local_yard import LocalYard, until
+from tests.support.real_clusters.local_cluster import NEW
+from tests.support.real_clusters.up_command import UpEnvironment, until
+from tests.support.role_runs import processes_with
 from tests.support.roles import files, write
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
@@ -49,12 +49,12 @@ class FilterModule:
 """
 
 
-class Yard(LocalYard):
+class TemplatesEnvironment(UpEnvironment):
     """With a folder of roles, and a short time for each."""
 
     def __init__(self, home: Path, assets: Any) -> None:
         super().__init__(home, assets)
-        ansible = Environment()
+        ansible = AnsibleEnvironment()
         ansible.ensure(lambda _: None)
         self._environ |= {
             "BOATYARD_ROLE_MINUTES": str(SECONDS / 60),
@@ -130,12 +130,12 @@ class Yard(LocalYard):
 
 
 @pytest.fixture(scope="module")
-def yard() -> Iterator[Yard]:
+def up_environment() -> Iterator[TemplatesEnvironment]:
     assets = needs_assets(NEW)
     if os.geteuid() != 0:
         pytest.skip("bounds of runs hold for root")
     home = Path(tempfile.mkdtemp(prefix="by-"))
-    made = Yard(home, assets)
+    made = TemplatesEnvironment(home, assets)
     try:
         made.start()
         # Ordered first: their time runs while the others are looked at.
@@ -152,7 +152,9 @@ def task(name: str, **action: Any) -> dict[str, Any]:
     return {"name": name, f"ansible.builtin.{module}": arguments}
 
 
-def test_what_a_tenant_wrote_is_in_the_cluster_though_boatyard_was_killed(yard: Yard) -> None:
+def test_what_a_tenant_wrote_is_in_the_cluster_though_boatyard_was_killed(
+    up_environment: TemplatesEnvironment,
+) -> None:
     port = free_port()
     manifest = {
         "apiVersion": "v1",
@@ -162,7 +164,7 @@ def test_what_a_tenant_wrote_is_in_the_cluster_though_boatyard_was_killed(yard: 
     }
     apply = {"boatyard.service.apply": {"manifests": [manifest]}}
     began = time.monotonic()
-    yard.drop(
+    up_environment.drop(
         "noter",
         [
             {"name": "Write the note", **apply},
@@ -174,47 +176,49 @@ def test_what_a_tenant_wrote_is_in_the_cluster_though_boatyard_was_killed(yard: 
     )
     assert time.monotonic() - began < 30
 
-    yard.order("web", "noter", "-p", f"note={JINJA}")
-    yard.told("web", "Wait for the word")
-    yard.fetch_mine("web")
-    before = note(yard)
-    yard.kill()
-    assert note(yard) == before
-    yard.start()
+    up_environment.order("web", "noter", "-p", f"note={JINJA}")
+    up_environment.told("web", "Wait for the word")
+    up_environment.fetch_mine("web")
+    before = note(up_environment)
+    up_environment.kill()
+    assert note(up_environment) == before
+    up_environment.start()
     with socket.create_server(("127.0.0.1", port)):
-        yard.asked("wait", "cluster", "web")
+        up_environment.asked("wait", "cluster", "web")
 
-    after = note(yard)
+    after = note(up_environment)
     assert after["data"] == {"note": JINJA}
     assert after["metadata"] == before["metadata"], "it was written once"
-    assert yard.facts("web")["role.again"] == "false"
-    yard.delete("web")
+    assert up_environment.facts("web")["role.again"] == "false"
+    up_environment.delete("web")
 
 
-def note(yard: Yard) -> dict[str, Any]:
-    return seen(yard, "web", "configmap", "note")
+def note(up_environment: TemplatesEnvironment) -> dict[str, Any]:
+    return seen(up_environment, "web", "configmap", "note")
 
 
-def seen(yard: Yard, cluster: str, *words: str) -> dict[str, Any]:
+def seen(up_environment: TemplatesEnvironment, cluster: str, *words: str) -> dict[str, Any]:
     """As the real kubectl gets it with the tenant's kubeconfig."""
-    found: dict[str, Any] = json.loads(yard.kubectl(cluster, "get", *words, "-o", "json"))
+    found: dict[str, Any] = json.loads(up_environment.kubectl(cluster, "get", *words, "-o", "json"))
     return found
 
 
-def test_the_space_for_a_team_that_comes_along_is_in_its_cluster(yard: Yard) -> None:
-    yard.order("blue", "team_space", *BLUE)
-    yard.asked("wait", "cluster", "blue")
-    yard.fetch_mine("blue")
+def test_the_space_for_a_team_that_comes_along_is_in_its_cluster(
+    up_environment: TemplatesEnvironment,
+) -> None:
+    up_environment.order("blue", "team_space", *BLUE)
+    up_environment.asked("wait", "cluster", "blue")
+    up_environment.fetch_mine("blue")
 
-    quota = seen(yard, "blue", "-n", "blue", "resourcequota", "space")
+    quota = seen(up_environment, "blue", "-n", "blue", "resourcequota", "space")
     assert quota["spec"]["hard"] == {"pods": "20", "requests.cpu": "8", "requests.memory": "16Gi"}
-    settings = seen(yard, "blue", "-n", "blue", "configmap", "settings")
+    settings = seen(up_environment, "blue", "-n", "blue", "configmap", "settings")
     assert settings["data"] == {"motd": JINJA}
-    told = seen(yard, "blue", "-n", "blue", "configmap", "order")["data"]
+    told = seen(up_environment, "blue", "-n", "blue", "configmap", "order")["data"]
     assert (told["cluster"], told["template"]) == ("blue", "team_space")
     assert json.loads(told["parameters"])["pods"] == 20
-    assert yard.facts("blue")["role.namespace"] == "blue"
-    yard.delete("blue")
+    assert up_environment.facts("blue")["role.namespace"] == "blue"
+    up_environment.delete("blue")
 
 
 @pytest.mark.parametrize(
@@ -246,45 +250,49 @@ def test_the_space_for_a_team_that_comes_along_is_in_its_cluster(yard: Yard) -> 
     ],
 )
 def test_a_role_that_behaves_badly_hurts_itself_alone(
-    yard: Yard, name: str, tasks: list[dict[str, Any]], words: str
+    up_environment: TemplatesEnvironment, name: str, tasks: list[dict[str, Any]], words: str
 ) -> None:
-    runs = yard.data / "automation" / "runs"
+    runs = up_environment.data / "automation" / "runs"
     assert any(runs.glob("*/*")), "there is something to be read"
     text = json.dumps(tasks).replace("RUNS", str(runs))
-    yard.drop(name, json.loads(text), **{"filter_plugins/shout.py": PLUGIN})
-    yard.drop("calm", [task("say", debug={"msg": "hello"})])
+    up_environment.drop(name, json.loads(text), **{"filter_plugins/shout.py": PLUGIN})
+    up_environment.drop("calm", [task("say", debug={"msg": "hello"})])
 
-    yard.order(f"{name}-1", name)
-    yard.order(f"beside-{name}", "calm")
-    said = yard.told(f"{name}-1", words)
+    up_environment.order(f"{name}-1", name)
+    up_environment.order(f"beside-{name}", "calm")
+    said = up_environment.told(f"{name}-1", words)
 
     assert "post_install" in said
-    assert yard.state(f"{name}-1") == "CLUSTER_STATE_FAILED"
+    assert up_environment.state(f"{name}-1") == "CLUSTER_STATE_FAILED"
     assert processes_with("sleep", f"2{MARKER}") == {}
-    yard.asked("wait", "cluster", f"beside-{name}")
-    stories = (yard.data / "automation").rglob("*")
+    up_environment.asked("wait", "cluster", f"beside-{name}")
+    stories = (up_environment.data / "automation").rglob("*")
     assert sum(path.stat().st_size for path in stories if path.is_file()) < 16 * 2**20
     for one in (f"{name}-1", f"beside-{name}"):
-        yard.delete(one)
+        up_environment.delete(one)
 
 
-def test_one_that_is_deleted_while_it_runs_leaves_nothing(yard: Yard) -> None:
-    yard.drop("stubborn", [task("resist", shell=f"trap '' TERM; sleep 1{MARKER}; sleep 1{MARKER}")])
-    yard.order("stubborn-1", "stubborn")
+def test_one_that_is_deleted_while_it_runs_leaves_nothing(
+    up_environment: TemplatesEnvironment,
+) -> None:
+    up_environment.drop(
+        "stubborn", [task("resist", shell=f"trap '' TERM; sleep 1{MARKER}; sleep 1{MARKER}")]
+    )
+    up_environment.order("stubborn-1", "stubborn")
     until(lambda: bool(processes_with("sleep", f"1{MARKER}")), "it runs")
 
-    yard.delete("stubborn-1")
+    up_environment.delete("stubborn-1")
 
     assert processes_with("sleep", f"1{MARKER}") == {}
 
 
-def test_one_that_sleeps_for_ever_is_ended_in_time(yard: Yard) -> None:
-    said = yard.told("sleeping", f"longer than {SECONDS}", seconds=SECONDS + 120)
+def test_one_that_sleeps_for_ever_is_ended_in_time(up_environment: TemplatesEnvironment) -> None:
+    said = up_environment.told("sleeping", f"longer than {SECONDS}", seconds=SECONDS + 120)
 
     assert "post_install" in said
     assert processes_with("sleep", MARKER) == {}
-    yard.delete("sleeping")
-    runs = yard.data / "automation" / "runs"
+    up_environment.delete("sleeping")
+    runs = up_environment.data / "automation" / "runs"
     assert list(runs.iterdir()) == []
-    assert yard.up is not None
-    assert yard.up.end(signal.SIGTERM) == 0
+    assert up_environment.up is not None
+    assert up_environment.up.end(signal.SIGTERM) == 0

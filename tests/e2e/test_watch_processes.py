@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from boatyard.client.client import Client
-from boatyard.client.connection import Opened
+from boatyard.client.connection import StreamStarted
 from tests.support.distributed import ANY_PORT, Distributed
 
 pytestmark = pytest.mark.timeout(240)
@@ -46,7 +46,7 @@ async def read_some(client: Client, after: str, count: int) -> list[tuple[str, s
     watch = client.stream("osac.private.v1.Events/Watch", filter=FILTER, **fields)
     try:
         async for answer in watch:
-            if isinstance(answer, Opened):
+            if isinstance(answer, StreamStarted):
                 if not after:
                     seen.append((answer.start, "", 0))
                     return seen
@@ -64,9 +64,9 @@ async def read_some(client: Client, after: str, count: int) -> list[tuple[str, s
 
 async def test_a_hundred_cuts_across_two_processes_lose_and_repeat_nothing(home: Path) -> None:
     chance = random.Random(7202)
-    async with Distributed(home) as yard:
-        lines = [yard.start("serve", *ANY_PORT).ready() for _ in range(2)]
-        async with yard.client(lines[0]) as one, yard.client(lines[1]) as other:
+    async with Distributed(home) as environment:
+        lines = [environment.start("serve", *ANY_PORT).ready() for _ in range(2)]
+        async with environment.client(lines[0]) as one, environment.client(lines[1]) as other:
             doors = (one, other)
             ((after, _, _),) = await read_some(one, "", 1)
             stop = asyncio.Event()

@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_plane import ControlPlane
-from tests.support.eda_site import TOKEN, EdaSite, automation_token, eda_hub, eda_site
-from tests.support.hub_plane import admin, hang_up, new_place
-from tests.support.rulebook import Rulebook, needs_rulebook, rulebook
+from tests.support.kube_hub.api_server import admin, hang_up, new_place
+from tests.support.kube_hub.eda_environment import (
+    TOKEN,
+    EdaEnvironment,
+    automation_token,
+    eda_environment,
+    eda_hub,
+)
+from tests.support.kube_hub.rulebook import Rulebook, needs_rulebook, rulebook
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +64,6 @@ def book(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-async def site(plane: ControlPlane, book: Rulebook) -> AsyncIterator[EdaSite]:
-    async with eda_site(plane, book.url, TOKEN) as site:
-        yield site
+async def environment(plane: ControlPlane, book: Rulebook) -> AsyncIterator[EdaEnvironment]:
+    async with eda_environment(plane, book.url, TOKEN) as environment:
+        yield environment

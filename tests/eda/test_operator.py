@@ -8,34 +8,41 @@ from typing import Any
 import pytest
 import yaml
 
-from boatyard.automation.runs import MARK
+from boatyard.automation.external_runs import RUN_LABEL
 from boatyard.kube.kinds import CLUSTER_ROLES, LEASES, SECRETS
 from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase, OrderSpec, StepState
 from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
-from tests.support.audit import Audit, rights_of
 from tests.support.control_plane import ControlPlane, free_port
-from tests.support.eda_site import RIGHTS, SECRET, TOKEN, EdaSite, until, until_done
-from tests.support.hosted_values import SETTINGS, image_of
-from tests.support.operating import DEPLOY, KINDS, OperatedHub
-from tests.support.rulebook import Rulebook
+from tests.support.kube_hub.audit import Audit, rights_of
+from tests.support.kube_hub.eda_environment import (
+    RIGHTS,
+    SECRET,
+    TOKEN,
+    EdaEnvironment,
+    until,
+    until_done,
+)
+from tests.support.kube_hub.environment import DEPLOY, KINDS, KubeHubEnvironment
+from tests.support.kube_hub.hosted_values import SETTINGS, image_of
+from tests.support.kube_hub.rulebook import Rulebook
 
 pytestmark = pytest.mark.timeout(400)
 ID = "c-1"
 
 
 async def test_the_playbooks_need_all_of_the_shipped_rights_and_no_more(
-    site: EdaSite, book: Rulebook, plane: ControlPlane, account: tuple[str, str]
+    environment: EdaEnvironment, book: Rulebook, plane: ControlPlane, account: tuple[str, str]
 ) -> None:
-    await site.put_order()
+    await environment.put_order()
     # A dead one's lock stands in the way: it is looked at, and broken.
-    lock = {"metadata": {"name": f"cluster-{site.order}-lock"}}
-    await site.client.create(LEASES, lock, site.place.one_namespace)
-    await until_done(site.ensure, book.said)
-    await until(site.is_over, book.said)
-    await until_done(site.release, book.said)
-    await until(site.is_unlocked, book.said)
+    lock = {"metadata": {"name": f"cluster-{environment.order}-lock"}}
+    await environment.client.create(LEASES, lock, environment.place.shared_namespace)
+    await until_done(environment.ensure, book.said)
+    await until(environment.is_over, book.said)
+    await until_done(environment.release, book.said)
+    await until(environment.is_unlocked, book.said)
 
     audit = Audit(plane, f"{account[0]}:boatyard-automation")
     assert audit.refused() == []
@@ -45,7 +52,7 @@ async def test_the_playbooks_need_all_of_the_shipped_rights_and_no_more(
     assert audit.used() - granted == set()
 
 
-async def operator_account(hub: OperatedHub) -> dict[str, Any]:
+async def operator_account(hub: KubeHubEnvironment) -> dict[str, Any]:
     """A kubeconfig of the operator's account with all that is shipped for it."""
     kubeconfig = await hub.account("boatyard-operator")
     for file in ("hosted", "eda"):
@@ -61,7 +68,7 @@ async def test_an_order_is_carried_out_by_operator_and_playbooks(
     plane: ControlPlane, book: Rulebook
 ) -> None:
     port = free_port()
-    async with OperatedHub.open(plane) as hub:
+    async with KubeHubEnvironment.open(plane) as hub:
         kubeconfig = await operator_account(hub)
         secret = {"metadata": {"name": SECRET}, "stringData": {"token": TOKEN}}
         await hub.client.create(SECRETS, secret, hub.system)
@@ -85,7 +92,7 @@ async def test_an_order_is_carried_out_by_operator_and_playbooks(
         )
         await hub.book.put(ID, tenant="acme", spec=spec, now=datetime.now(UTC))
         order = hub_names.order_name(ID)
-        namespace = hub_names.cluster_namespace(hub.place.one_namespace, order)
+        namespace = hub_names.cluster_namespace(hub.place.shared_namespace, order)
 
         async def is_installed() -> bool:
             steps = {step.name: step.state for step in (await hub.order(ID)).status.steps}
@@ -103,16 +110,16 @@ async def test_an_order_is_carried_out_by_operator_and_playbooks(
             assert "boatyard-operator" not in writers
             (pool,) = (await hub.client.list(NODE_POOLS, namespace)).items
             assert pool["spec"]["replicas"] == 1
-            (held,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
+            (held,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items
             assert hub_names.AUTOMATION_FINALIZER in held["metadata"]["finalizers"]
 
             await hub.delete(ID)
             await until(is_deleted, book.said)
             await hub.book.forget(ID, now=datetime.now(UTC))
         assert (await hub.client.list(HOSTED_CLUSTERS, namespace)).items == []
-        runs = await hub.client.list(SECRETS, hub.system, labels=f"{MARK}=true")
+        runs = await hub.client.list(SECRETS, hub.system, labels=f"{RUN_LABEL}=true")
         assert runs.items == []
-        assert (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items == []
+        assert (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items == []
 
 
 def test_every_role_that_is_bound_is_shipped() -> None:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.support.control_plane import ControlPlane
-from tests.support.fault_lab import FaultHub
-from tests.support.hub_plane import hub_plane
+from tests.support.kube_hub.api_server import hub_plane
+from tests.support.kube_hub.fault_environment import FaultyHubEnvironment
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,6 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-async def hub(plane: ControlPlane) -> AsyncIterator[FaultHub]:
-    async with FaultHub.open_faulty(plane) as hub:
+async def hub(plane: ControlPlane) -> AsyncIterator[FaultyHubEnvironment]:
+    async with FaultyHubEnvironment.open_faulty(plane) as hub:
         yield hub

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube.kinds import NAMESPACES, SECRETS, Kind
+from boatyard.kube.kinds import NAMESPACES, SECRETS, KubeKind
 from boatyard.model import hub_names
 from boatyard.model.errors import NotFound
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS
-from tests.support.fault_lab import BACK, FaultHub, until
+from tests.support.kube_hub.fault_environment import BACK, FaultyHubEnvironment, until
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -19,7 +19,7 @@ BARE = {"labels": None, "annotations": None, "ownerReferences": None}
 
 
 @pytest.fixture
-async def both(hub: FaultHub) -> FaultHub:
+async def both(hub: FaultyHubEnvironment) -> FaultyHubEnvironment:
     """Two orders of two tenants, ready; whatever is done is done to the first."""
     await hub.start(direct=True)
     for order_id, tenant in (("c-1", "acme"), ("c-2", "globex")):
@@ -29,16 +29,18 @@ async def both(hub: FaultHub) -> FaultHub:
     return hub
 
 
-async def strip(hub: FaultHub, kind: Kind, name: str, namespace: str, **fields: Any) -> None:
+async def strip(
+    hub: FaultyHubEnvironment, kind: KubeKind, name: str, namespace: str, **fields: Any
+) -> None:
     await hub.client.merge_patch(kind, name, {"metadata": fields or BARE}, namespace)
 
 
-async def finalizers(hub: FaultHub) -> list[str]:
-    item = await hub.client.get(CLUSTER_ORDERS, NAME, hub.place.one_namespace)
+async def finalizers(hub: FaultyHubEnvironment) -> list[str]:
+    item = await hub.client.get(CLUSTER_ORDERS, NAME, hub.place.shared_namespace)
     return list(item["metadata"].get("finalizers") or ())
 
 
-async def assert_the_other_stands(hub: FaultHub) -> None:
+async def assert_the_other_stands(hub: FaultyHubEnvironment) -> None:
     """Nothing of the other tenant's was touched: each thing of it was made once and never taken away."""
     await hub.until_ready("c-2", 1)
     rows = await hub.outside.call("twin.effects", prefix="c-2/")
@@ -47,7 +49,7 @@ async def assert_the_other_stands(hub: FaultHub) -> None:
     assert await hub.doubled("c-1") == []
 
 
-async def end_both(hub: FaultHub) -> None:
+async def end_both(hub: FaultyHubEnvironment) -> None:
     for order_id in ("c-1", "c-2"):
         await hub.delete(order_id)
     for order_id in ("c-1", "c-2"):
@@ -55,9 +57,9 @@ async def end_both(hub: FaultHub) -> None:
     await hub.until_nothing_is_left()
 
 
-async def test_a_finalizer_is_put_back(both: FaultHub) -> None:
+async def test_a_finalizer_is_put_back(both: FaultyHubEnvironment) -> None:
     hub = both
-    await strip(hub, CLUSTER_ORDERS, NAME, hub.place.one_namespace, finalizers=None)
+    await strip(hub, CLUSTER_ORDERS, NAME, hub.place.shared_namespace, finalizers=None)
 
     async def held() -> bool:
         return hub_names.OPERATOR_FINALIZER in await finalizers(hub)
@@ -67,10 +69,12 @@ async def test_a_finalizer_is_put_back(both: FaultHub) -> None:
     await end_both(hub)
 
 
-async def test_labels_annotations_and_owners_are_nothing_to_rely_on(both: FaultHub) -> None:
+async def test_labels_annotations_and_owners_are_nothing_to_rely_on(
+    both: FaultyHubEnvironment,
+) -> None:
     """Of the order, its secrets, its claims and its namespace; then it grows, shrinks and goes as ever."""
     hub = both
-    where = hub.place.one_namespace
+    where = hub.place.shared_namespace
     await strip(hub, NAMESPACES, where, "")
     await strip(hub, CLUSTER_ORDERS, NAME, where)
     for secret in (await hub.client.list(SECRETS, where)).items:
@@ -85,7 +89,9 @@ async def test_labels_annotations_and_owners_are_nothing_to_rely_on(both: FaultH
     await end_both(hub)
 
 
-async def test_a_new_leader_does_not_need_the_labels_of_claims_either(both: FaultHub) -> None:
+async def test_a_new_leader_does_not_need_the_labels_of_claims_either(
+    both: FaultyHubEnvironment,
+) -> None:
     hub = both
     for claim in (await hub.client.list(CLAIMS, hub.system)).items:
         await strip(hub, CLAIMS, claim["metadata"]["name"], hub.system)
@@ -99,7 +105,7 @@ async def test_a_new_leader_does_not_need_the_labels_of_claims_either(both: Faul
 
 @pytest.mark.parametrize("which", ["ours", "all"])
 async def test_a_finalizer_taken_off_while_it_is_deleted_leaks_nothing(
-    both: FaultHub, which: str
+    both: FaultyHubEnvironment, which: str
 ) -> None:
     hub = both
     # A leftover is in no hurry: it looks twice a minute at what takes its time.
@@ -109,18 +115,18 @@ async def test_a_finalizer_taken_off_while_it_is_deleted_leaks_nothing(
     await hub.delete("c-1")
 
     async def leaving() -> bool:
-        item = await hub.client.get(CLUSTER_ORDERS, NAME, hub.place.one_namespace)
+        item = await hub.client.get(CLUSTER_ORDERS, NAME, hub.place.shared_namespace)
         return bool(item["metadata"].get("deletionTimestamp"))
 
     await until(leaving, "it is to go")
     left = [hub_names.FEEDBACK_FINALIZER] if which == "ours" else None
-    await strip(hub, CLUSTER_ORDERS, NAME, hub.place.one_namespace, finalizers=left)
+    await strip(hub, CLUSTER_ORDERS, NAME, hub.place.shared_namespace, finalizers=left)
     if which == "all":
         with pytest.raises(NotFound):
             await finalizers(hub)
 
         async def kept() -> bool:
-            return await hub.book.leftover("c-1") is not None
+            return await hub.book.get_leftover("c-1") is not None
 
         await until(kept, "what it held stands in a leftover", seconds=BACK)
     await hub.twin_does("clear_faults")

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
+from boatyard.kube.circuit_breaker import CircuitBreaker
 from boatyard.kube.config import read_kubeconfig
-from boatyard.kube.gate import Gate
 from boatyard.model.errors import Unavailable
 from boatyard.orderbook.kube.book import KubeOrderBook
 from boatyard.orderbook.kube.connection import HubConnection
-from boatyard.wiring.hub_clients import connect
+from boatyard.wiring.hub_clients import connect_hub
 from tests.support.control_plane import ControlPlane
-from tests.support.fault_lab import BACK, BRISK, FaultHub, until
-from tests.support.fault_proxy import REFUSED, SILENT, Asked, FaultProxy
-from tests.support.hub_plane import hang_up
+from tests.support.kube_hub.api_server import hang_up
+from tests.support.kube_hub.fault_environment import BACK, BRISK, FaultyHubEnvironment, until
+from tests.support.kube_hub.fault_proxy import REFUSED, SILENT, FaultProxy, ProxiedRequest
 from tests.support.soak import soak
 
 CUT_SECONDS = soak(short=20.0, long=180.0)
@@ -33,22 +33,22 @@ SETTLING = 3.0  # what was under way when it was cut fails first
 NEIGHBOURLY = 1.0  # seconds for each step beside a cut: its orders come and go, and cost little
 MOST = 2.0  # requests per second that may reach a hub that fails
 
-Match = Callable[[Asked], bool]
+Match = Callable[[ProxiedRequest], bool]
 
 
-def claiming(asked: Asked) -> bool:
+def claiming(asked: ProxiedRequest) -> bool:
     return asked.method == "POST" and asked.path.endswith("/claims")
 
 
-def telling(asked: Asked) -> bool:
+def telling(asked: ProxiedRequest) -> bool:
     return asked.method == "PATCH" and asked.path.endswith("/status")
 
 
-def unclaiming(asked: Asked) -> bool:
+def unclaiming(asked: ProxiedRequest) -> bool:
     return asked.method == "DELETE" and "/claims/" in asked.path
 
 
-def letting_go(asked: Asked) -> bool:
+def letting_go(asked: ProxiedRequest) -> bool:
     return asked.method == "PATCH" and "/clusterorders/" in asked.path and not telling(asked)
 
 
@@ -57,7 +57,7 @@ def cut_at(proxy: FaultProxy, match: Match, mode: str, time: int = 1) -> asyncio
     cut = asyncio.Event()
     came = 0
 
-    def hook(asked: Asked, body: bytes) -> None:
+    def hook(asked: ProxiedRequest, body: bytes) -> None:
         nonlocal came
         came += match(asked)
         if came == time and not cut.is_set():
@@ -86,7 +86,7 @@ async def sit_out(proxy: FaultProxy, cut: asyncio.Event) -> None:
 
 
 async def cut_in_every_stage(
-    hub: FaultHub, mode: str, *, deleting: Match, replicas: int
+    hub: FaultyHubEnvironment, mode: str, *, deleting: Match, replicas: int
 ) -> list[float]:
     """An order's life with three cuts; how long after each all was as it should be."""
     for _ in range(replicas):
@@ -109,7 +109,7 @@ async def cut_in_every_stage(
     return back
 
 
-async def lives(hub: FaultHub, ended: asyncio.Event) -> int:
+async def lives(hub: FaultyHubEnvironment, ended: asyncio.Event) -> int:
     """One order after the other, each from its creation to its end, until told."""
     await hub.start()
     count = 0
@@ -126,7 +126,9 @@ async def test_cut_in_create_scale_and_delete_while_another_hub_goes_on(
 ) -> None:
     async with AsyncExitStack() as stack:
         refused, silent, neighbour = [
-            await stack.enter_async_context(FaultHub.open_faulty(plane, seed=number, delays=delays))
+            await stack.enter_async_context(
+                FaultyHubEnvironment.open_faulty(plane, seed=number, delays=delays)
+            )
             for number, delays in enumerate((BRISK, BRISK, dict.fromkeys(BRISK, NEIGHBOURLY)))
         ]
         ended = asyncio.Event()
@@ -147,18 +149,22 @@ async def test_cut_in_create_scale_and_delete_while_another_hub_goes_on(
 
 
 @pytest.mark.parametrize("fault", [{"cut": REFUSED}, {"cut": SILENT}, {"code": 500}], ids=str)
-async def test_the_service_spares_a_hub_that_fails(hub: FaultHub, fault: dict[str, Any]) -> None:
-    assert await asked_by_the_service(hub, fault, Gate()) <= MOST
+async def test_the_service_spares_a_hub_that_fails(
+    hub: FaultyHubEnvironment, fault: dict[str, Any]
+) -> None:
+    assert await asked_by_the_service(hub, fault, CircuitBreaker()) <= MOST
 
 
-async def test_without_its_gate_the_service_would_not(hub: FaultHub) -> None:
+async def test_without_its_gate_the_service_would_not(hub: FaultyHubEnvironment) -> None:
     """The planted fault: the same, with a gate that never closes."""
-    assert await asked_by_the_service(hub, {"code": 500}, Gate(failures=10**9)) > MOST
+    assert await asked_by_the_service(hub, {"code": 500}, CircuitBreaker(failures=10**9)) > MOST
 
 
-async def asked_by_the_service(hub: FaultHub, fault: dict[str, Any], gate: Gate) -> float:
+async def asked_by_the_service(
+    hub: FaultyHubEnvironment, fault: dict[str, Any], circuit_breaker: CircuitBreaker
+) -> float:
     """Many workers want something of the hub at once, for a while; the requests per second that reach it."""
-    client = connect(read_kubeconfig(hub.proxy.kubeconfig(hub.credentials)), gate)
+    client = connect_hub(read_kubeconfig(hub.proxy.kubeconfig(hub.credentials)), circuit_breaker)
     book = KubeOrderBook(HubConnection(client, hub.place, system_namespace=hub.system))
     assert await book.get("c-1") is None
     hub.proxy.set(**fault)
@@ -193,17 +199,17 @@ async def asked_by_the_service(hub: FaultHub, fault: dict[str, Any], gate: Gate)
 async def test_an_operator_with_much_to_do_spares_a_hub_that_fails(plane: ControlPlane) -> None:
     """Beside it, as a planted fault, one whose gate is always open."""
     async with (
-        FaultHub.open_faulty(plane) as sound,
-        FaultHub.open_faulty(plane) as careless,
+        FaultyHubEnvironment.open_faulty(plane) as sound,
+        FaultyHubEnvironment.open_faulty(plane) as careless,
     ):
         rates = await asyncio.gather(
             asked_by_an_operator(sound),
-            asked_by_an_operator(careless, plant="tests.support.fault_plants:no_gate"),
+            asked_by_an_operator(careless, plant="tests.support.planted_bugs.operator:no_gate"),
         )
     assert rates[0] <= MOST < rates[1]
 
 
-async def asked_by_an_operator(hub: FaultHub, plant: str = "") -> float:
+async def asked_by_an_operator(hub: FaultyHubEnvironment, plant: str = "") -> float:
     """The requests per second that reach a hub that answers 500, with a dozen orders begun on it."""
     replica = await hub.start(plant=plant)
     await hub.until_leading(replica)
@@ -222,17 +228,18 @@ async def asked_by_an_operator(hub: FaultHub, plant: str = "") -> float:
 async def test_who_is_cut_off_does_nothing_on_what_it_saw_last(plane: ControlPlane) -> None:
     """Two operators; the leader loses the hub and keeps the data centre. Beside it, one that forgets to ask."""
     async with (
-        FaultHub.open_faulty(plane) as sound,
-        FaultHub.open_faulty(plane) as careless,
+        FaultyHubEnvironment.open_faulty(plane) as sound,
+        FaultyHubEnvironment.open_faulty(plane) as careless,
     ):
         found = await asyncio.gather(
-            overtaken(sound), overtaken(careless, plant="tests.support.fault_plants:leads_for_ever")
+            overtaken(sound),
+            overtaken(careless, plant="tests.support.planted_bugs.operator:leads_for_ever"),
         )
     assert found[0] == []
     assert found[1] != [], "an operator that acts without leading was not noticed"
 
 
-async def overtaken(hub: FaultHub, plant: str = "") -> list[Any]:
+async def overtaken(hub: FaultyHubEnvironment, plant: str = "") -> list[Any]:
     """What was done twice: a leader is cut off while a cluster grows; its successor shrinks the cluster again."""
     first = await hub.start(plant=plant)
     await hub.until_leading(first)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from boatyard.kube.kinds import NAMESPACES, Kind
+from boatyard.kube.kinds import NAMESPACES, KubeKind
 from boatyard.model import hub_names
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
-from boatyard.platforms.port import NodeWanted
-from tests.contracts.test_platform import _wanted
+from boatyard.platforms.port import DesiredNode
+from tests.contracts.harness import cluster_wanted
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_site import HostedBench, hosted_bench, played_hub
+from tests.support.kube_hub.hosted_harness import HostedHarness, hosted_harness, played_hub
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -31,30 +31,30 @@ def played() -> Iterator[ControlPlane]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def there(played: ControlPlane) -> AsyncIterator[HostedBench]:
+async def there(played: ControlPlane) -> AsyncIterator[HostedHarness]:
     """Two clusters with a node each; whatever is done is done to the first."""
-    bench = await hosted_bench(played, "KubeVirt")
+    hosted = await hosted_harness(played, "KubeVirt")
     for order in ORDERS:
-        await ensure(bench, order)
-    yield bench
-    await bench.take_away()
+        await ensure(hosted, order)
+    yield hosted
+    await hosted.take_away()
 
 
-async def ensure(there: HostedBench, order: str) -> None:
+async def ensure(there: HostedHarness, order: str) -> None:
     key = f"{order}/cluster"
-    await there.bench.until_done(partial(there.platform.ensure_cluster, key, _wanted()))
-    host, address = await there.bench.joined_host(order, "compute-0")
-    node = NodeWanted("compute-0", "compute", host, address)
-    await there.bench.until_done(
+    await there.harness.until_done(partial(there.platform.ensure_cluster, key, cluster_wanted()))
+    host, address = await there.harness.host_with_agent(order, "compute-0")
+    node = DesiredNode("compute-0", "compute", host, address)
+    await there.harness.until_done(
         partial(there.platform.ensure_node, f"{order}/node/compute-0", key, node)
     )
 
 
-async def strip(there: HostedBench, kind: Kind, name: str, namespace: str) -> None:
+async def strip(there: HostedHarness, kind: KubeKind, name: str, namespace: str) -> None:
     await there.client.merge_patch(kind, name, {"metadata": BARE}, namespace)
 
 
-async def strip_all(there: HostedBench) -> None:
+async def strip_all(there: HostedHarness) -> None:
     namespace = f"{there.orders}-{NAME}"
     await strip(there, NAMESPACES, namespace, "")
     await strip(there, HOSTED_CLUSTERS, NAME, namespace)
@@ -62,7 +62,7 @@ async def strip_all(there: HostedBench) -> None:
         await strip(there, NODE_POOLS, pool["metadata"]["name"], namespace)
 
 
-async def versions(there: HostedBench, order: str) -> dict[str, Any]:
+async def versions(there: HostedHarness, order: str) -> dict[str, Any]:
     """What was written of a cluster by us: the generations of its parts."""
     name = hub_names.order_name(order)
     namespace = f"{there.orders}-{name}"
@@ -74,7 +74,7 @@ async def versions(there: HostedBench, order: str) -> dict[str, Any]:
     }
 
 
-async def test_a_cluster_stripped_of_its_marks_lives_on(there: HostedBench) -> None:
+async def test_a_cluster_stripped_of_its_marks_lives_on(there: HostedHarness) -> None:
     before, other = await versions(there, ORDERS[0]), await versions(there, ORDERS[1])
     await strip_all(there)
     for order in ORDERS:
@@ -88,16 +88,16 @@ async def test_a_cluster_stripped_of_its_marks_lives_on(there: HostedBench) -> N
         seen = await there.platform.observe(f"{ORDERS[0]}/cluster")
         return [node.ready for node in seen.nodes] == [True]
 
-    await there.bench.until(ready)
+    await there.harness.until(ready)
 
 
-async def test_a_cluster_stripped_of_its_marks_is_taken_back_whole(there: HostedBench) -> None:
+async def test_a_cluster_stripped_of_its_marks_is_taken_back_whole(there: HostedHarness) -> None:
     """Before anybody has looked again: it is found by its names."""
     await strip_all(there)
     other = await versions(there, ORDERS[1])
     release = (f"{ORDERS[0]}/node/compute-0", f"{ORDERS[0]}/cluster", "compute-0")
-    await there.bench.until_done(partial(there.platform.release_node, *release, drain=False))
-    await there.bench.until_done(partial(there.platform.release_cluster, f"{ORDERS[0]}/cluster"))
+    await there.harness.until_done(partial(there.platform.release_node, *release, drain=False))
+    await there.harness.until_done(partial(there.platform.release_cluster, f"{ORDERS[0]}/cluster"))
     names = {one["metadata"]["name"] for one in (await there.client.list(NAMESPACES)).items}
     assert not [name for name in names if name.startswith(f"{there.orders}-{NAME}")]
     assert await versions(there, ORDERS[1]) == other, "the other's was not touched"

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from boatyard.orderbook.kube.kinds import CLAIMS
-from boatyard.proof.kill_points import Point
-from boatyard.proof.worker_process import CrewMember
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.worker_process import ProofWorker
 from tests.support.control_plane import ControlPlane
-from tests.support.dying_operator import start_operator
-from tests.support.fault_lab import FaultHub
+from tests.support.kube_hub.fault_environment import FaultyHubEnvironment
+from tests.support.kube_hub.killed_operator import start_operator
 from tests.support.soak import soak
 
 EVERY = soak(short=12, long=1)
@@ -29,37 +29,39 @@ QUICK = dict.fromkeys(("host", "-host", "cluster", "-cluster", "node", "-node"),
 
 
 @dataclass(frozen=True)
-class Stage:
+class LifeStage:
     name: str
-    ask: Callable[[FaultHub, str], Awaitable[None]]
-    done: Callable[[FaultHub, str], Awaitable[float]]
+    ask: Callable[[FaultyHubEnvironment, str], Awaitable[None]]
+    done: Callable[[FaultyHubEnvironment, str], Awaitable[float]]
 
 
-async def _gone(hub: FaultHub, order_id: str) -> float:
+async def _gone(hub: FaultyHubEnvironment, order_id: str) -> float:
     took = await hub.until_deleted(order_id)
     await hub.until_nothing_is_left()
     return took
 
 
 STAGES = (
-    Stage("create", lambda hub, id: hub.put(id, 1), lambda hub, id: hub.until_ready(id, 1)),
-    Stage("grow", lambda hub, id: hub.put(id, 2, 2), lambda hub, id: hub.until_ready(id, 2, 2)),
-    Stage("shrink", lambda hub, id: hub.put(id, 1, 3), lambda hub, id: hub.until_ready(id, 1, 3)),
-    Stage("delete", lambda hub, id: hub.delete(id), _gone),
+    LifeStage("create", lambda hub, id: hub.put(id, 1), lambda hub, id: hub.until_ready(id, 1)),
+    LifeStage("grow", lambda hub, id: hub.put(id, 2, 2), lambda hub, id: hub.until_ready(id, 2, 2)),
+    LifeStage(
+        "shrink", lambda hub, id: hub.put(id, 1, 3), lambda hub, id: hub.until_ready(id, 1, 3)
+    ),
+    LifeStage("delete", lambda hub, id: hub.delete(id), _gone),
 )
 Ends = Mapping[str, Any]  # by stage
 
 
 @dataclass
-class Lane:
+class TwoOperators:
     """A hub with two operators; whoever dies is replaced."""
 
-    hub: FaultHub
+    hub: FaultyHubEnvironment
     plant: str = ""
-    crew: list[CrewMember] = field(default_factory=list)
+    crew: list[ProofWorker] = field(default_factory=list)
 
     async def fill(self) -> None:
-        self.crew = [member for member in self.crew if not member.gone.is_set()]
+        self.crew = [member for member in self.crew if not member.ended.is_set()]
         while len(self.crew) < 2:
             hub = self.hub
             way = (hub.credentials, hub.system, hub.socket, hub.folder)
@@ -70,15 +72,15 @@ class Lane:
             member.kill()
 
     async def live(
-        self, order_id: str, targets: Mapping[str, Point], stages: Sequence[Stage] = STAGES
-    ) -> tuple[Ends, set[Point]]:
+        self, order_id: str, targets: Mapping[str, KillPoint], stages: Sequence[LifeStage] = STAGES
+    ) -> tuple[Ends, set[KillPoint]]:
         """One life with a death in each stage named; what each stage ended with, and the places reached."""
         ends, reached = {}, set()
         for stage in stages:
             await self.fill()
             target = targets.get(stage.name)
             for member in self.crew:
-                await member.begin(target)
+                await member.set_target(target)
             await stage.ask(self.hub, order_id)
             if target is not None and await self.dies(stage, order_id):
                 reached.add(target)
@@ -86,32 +88,32 @@ class Lane:
             ends[stage.name] = await end_state(self.hub, order_id)
         return ends, reached
 
-    async def dies(self, stage: Stage, order_id: str) -> bool:
+    async def dies(self, stage: LifeStage, order_id: str) -> bool:
         """Whether one of them came to the place. The other does not die of it too."""
-        deaths = [asyncio.create_task(member.gone.wait()) for member in self.crew]
+        deaths = [asyncio.create_task(member.ended.wait()) for member in self.crew]
         done = asyncio.create_task(stage.done(self.hub, order_id))
         await asyncio.wait((*deaths, done), return_when=asyncio.FIRST_COMPLETED)
         for task in (*deaths, done):
             task.cancel()
         await asyncio.gather(*deaths, done, return_exceptions=True)
         for member in self.crew:
-            await member.disarm()
-        return any(member.gone.is_set() for member in self.crew)
+            await member.clear_target()
+        return any(member.ended.is_set() for member in self.crew)
 
-    async def passed(self, order_id: str) -> dict[str, list[Point]]:
+    async def passed(self, order_id: str) -> dict[str, list[KillPoint]]:
         """The places of an undisturbed life, by stage."""
         found = {}
         for stage in STAGES:
             await self.fill()
             for member in self.crew:
-                await member.begin(None)
+                await member.set_target(None)
             await stage.ask(self.hub, order_id)
             await stage.done(self.hub, order_id)
-            found[stage.name] = [one for member in self.crew for one in await member.passed()]
+            found[stage.name] = [one for member in self.crew for one in await member.list_passed()]
         return found
 
 
-async def end_state(hub: FaultHub, order_id: str) -> Any:
+async def end_state(hub: FaultyHubEnvironment, order_id: str) -> Any:
     claims = (await hub.client.list(CLAIMS, hub.system)).items
     outside = await hub.outside.call("twin.effects", prefix=f"{order_id}/")
     return {
@@ -123,7 +125,7 @@ async def end_state(hub: FaultHub, order_id: str) -> Any:
     }
 
 
-def dealt(points: Mapping[str, list[Point]], every: int) -> list[dict[str, Point]]:
+def dealt(points: Mapping[str, list[KillPoint]], every: int) -> list[dict[str, KillPoint]]:
     """Lives with one death in each of their stages, until every place chosen has been one."""
     chosen = {
         stage: [
@@ -139,8 +141,8 @@ def dealt(points: Mapping[str, list[Point]], every: int) -> list[dict[str, Point
     ]
 
 
-def _is_last(point: Point) -> bool:
-    return point.time == 1 and point.label.endswith(LAST)
+def _is_last(point: KillPoint) -> bool:
+    return point.occurrence == 1 and point.label.endswith(LAST)
 
 
 def different(expected: Ends, found: Ends) -> list[str]:
@@ -154,10 +156,10 @@ def different(expected: Ends, found: Ends) -> list[str]:
 
 @pytest.mark.timeout(1800)
 async def test_the_leader_dies_at_every_step(plane: ControlPlane) -> None:
-    async with FaultHub.open_faulty(plane, delays=QUICK) as hub:
-        lane = Lane(hub)
+    async with FaultyHubEnvironment.open_faulty(plane, delays=QUICK) as hub:
+        lane = TwoOperators(hub)
         points = await lane.passed("first")
-        sorts = {one.sort for several in points.values() for one in several}
+        sorts = {one.category for several in points.values() for one in several}
         assert sorts == {"effect", "write"}, "not everything that is done is a place to die"
         expected, _ = await lane.live("second", {})
         await lane.end()
@@ -165,11 +167,11 @@ async def test_the_leader_dies_at_every_step(plane: ControlPlane) -> None:
     wanted = Counter((stage, point) for life in lives for stage, point in life.items())
     queue = list(enumerate(lives))
     wrong: list[str] = []
-    came: list[tuple[str, Point]] = []
+    came: list[tuple[str, KillPoint]] = []
 
     async def work() -> None:
-        async with FaultHub.open_faulty(plane, delays=QUICK) as hub:
-            lane = Lane(hub)
+        async with FaultyHubEnvironment.open_faulty(plane, delays=QUICK) as hub:
+            lane = TwoOperators(hub)
             while queue:
                 number, targets = queue.pop(0)
                 ends, reached = await lane.live(f"c-{number}", targets)
@@ -191,13 +193,13 @@ async def test_the_leader_dies_at_every_step(plane: ControlPlane) -> None:
 async def test_a_claim_that_only_one_process_knows_is_found(plane: ControlPlane) -> None:
     """The planted fault: whose claim it is changes with the process."""
     create = STAGES[:1]
-    death = {"create": Point("after:write:POST claims", 2)}
-    async with FaultHub.open_faulty(plane, delays=QUICK) as hub:
-        lane = Lane(hub)
+    death = {"create": KillPoint("after:write:POST claims", 2)}
+    async with FaultyHubEnvironment.open_faulty(plane, delays=QUICK) as hub:
+        lane = TwoOperators(hub)
         expected, _ = await lane.live("first", {}, create)
         await lane.end()
-    async with FaultHub.open_faulty(plane, delays=QUICK) as hub:
-        lane = Lane(hub, plant="tests.support.fault_plants:claims_of_a_process")
+    async with FaultyHubEnvironment.open_faulty(plane, delays=QUICK) as hub:
+        lane = TwoOperators(hub, plant="tests.support.planted_bugs.operator:claims_of_a_process")
         found, reached = await lane.live("second", death, create)
         await lane.end()
     assert reached == set(death.values())

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from boatyard.model.generated.boatyard import OrderPhase
-from boatyard.orderbook.kube.claims import order_of, owner_of
+from boatyard.orderbook.kube.claims import get_claim_owner, get_order_id
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS
 from boatyard.orderbook.kube.mapping import from_kube
 from tests.support.control_plane import ControlPlane
-from tests.support.fault_lab import FaultHub, kill
+from tests.support.kube_hub.fault_environment import FaultyHubEnvironment, kill
 from tests.support.processes import Program
 from tests.support.soak import soak
 
@@ -35,7 +35,7 @@ PATIENT = 240.0
 
 @pytest.mark.timeout(600 + SECONDS)
 async def test_the_leader_is_killed_at_random_under_load(plane: ControlPlane) -> None:
-    async with FaultHub.open_faulty(plane, hosts=4 * ORDERS) as hub:
+    async with FaultyHubEnvironment.open_faulty(plane, hosts=4 * ORDERS) as hub:
         replicas = [await hub.start(direct=True), await hub.start(direct=True)]
         end = time.monotonic() + SECONDS
         async with asyncio.TaskGroup() as tasks:
@@ -67,7 +67,7 @@ async def test_the_leader_is_killed_at_random_under_load(plane: ControlPlane) ->
 
 
 async def kills(
-    hub: FaultHub, replicas: list[Program], end: float, chance: random.Random
+    hub: FaultyHubEnvironment, replicas: list[Program], end: float, chance: random.Random
 ) -> list[float]:
     """Kills whoever leads, again and again, and starts another each time; how long each was missed."""
     followed = []
@@ -85,19 +85,19 @@ async def kills(
     return followed
 
 
-async def ask_again(hub: FaultHub) -> None:
+async def ask_again(hub: FaultyHubEnvironment) -> None:
     """What an operator does about orders that were set aside."""
     while True:
-        for item in (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items:
+        for item in (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items:
             order = from_kube.to_order(item, hub.place)
             if any(step.reason == "WorkerDied" for step in order.status.steps):
                 print(f"{order.id} was set aside")
-                await hub.book.ask_for_retry(order.id, order.status.retried + 1)
+                await hub.book.request_retry(order.id, order.status.retried + 1)
         await asyncio.sleep(2.0)
 
 
 async def load(
-    hub: FaultHub, number: int, end: float, chance: random.Random
+    hub: FaultyHubEnvironment, number: int, end: float, chance: random.Random
 ) -> tuple[list[str], dict[str, int]]:
     """Orders come, grow, shrink and go until the end; those that ended, and the size of one that stays."""
     ended = []
@@ -121,11 +121,11 @@ async def load(
     raise AssertionError("a storm without an end")
 
 
-async def wrong(hub: FaultHub, standing: dict[str, int], ended: list[str]) -> list[Any]:
+async def wrong(hub: FaultyHubEnvironment, standing: dict[str, int], ended: list[str]) -> list[Any]:
     """Everything that is not as it is where nobody was killed."""
     found: list[Any] = [("doubled", row) for row in await hub.doubled(*standing, *ended)]
     found += [("claimed twice", one) for one in await hub.claims_held_twice()]
-    there = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
+    there = (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items
     if len(there) != len(standing):
         found.append(("orders", len(there), "instead of", len(standing)))
     for order_id in standing:
@@ -139,11 +139,11 @@ async def wrong(hub: FaultHub, standing: dict[str, int], ended: list[str]) -> li
     return found + await claims_beyond(hub, standing)
 
 
-async def claims_beyond(hub: FaultHub, standing: dict[str, int]) -> list[Any]:
+async def claims_beyond(hub: FaultyHubEnvironment, standing: dict[str, int]) -> list[Any]:
     """Claims of orders that are gone, and other numbers of claims than an order of that size has."""
     held: dict[str, Counter[str]] = {}
     for claim in (await hub.client.list(CLAIMS, hub.system)).items:
-        held.setdefault(order_of(owner_of(claim)), Counter())[claim["spec"]["pool"]] += 1
+        held.setdefault(get_order_id(get_claim_owner(claim)), Counter())[claim["spec"]["pool"]] += 1
     found: list[Any] = [("claims of", one) for one in held.keys() - standing.keys()]
     by_size: dict[int, Counter[str]] = {}
     for order_id, size in sorted(standing.items()):
@@ -154,7 +154,7 @@ async def claims_beyond(hub: FaultHub, standing: dict[str, int]) -> list[Any]:
 
 
 @pytest.mark.timeout(200)
-async def test_what_a_storm_looks_for_is_seen(hub: FaultHub) -> None:
+async def test_what_a_storm_looks_for_is_seen(hub: FaultyHubEnvironment) -> None:
     """Planted by hand: a claim of nobody, one too many, and a thing made again after it was taken away."""
     await hub.start(direct=True)
     standing = {"c-1": 1, "c-2": 1}
@@ -166,9 +166,9 @@ async def test_what_a_storm_looks_for_is_seen(hub: FaultHub) -> None:
     (one, *_) = [
         claim
         for claim in (await hub.client.list(CLAIMS, hub.system)).items
-        if order_of(owner_of(claim)) == "c-1"
+        if get_order_id(get_claim_owner(claim)) == "c-1"
     ]
-    for name, owner in (("claim-a", owner_of(one)), ("claim-b", "c-9/host/compute-0")):
+    for name, owner in (("claim-a", get_claim_owner(one)), ("claim-b", "c-9/host/compute-0")):
         spec = {**one["spec"], "item": name, "owner": owner}
         await hub.client.create(CLAIMS, {"metadata": {"name": name}, "spec": spec}, hub.system)
     said = str(await wrong(hub, standing, []))

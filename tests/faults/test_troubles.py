@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.control_plane import ControlPlane
-from tests.support.fault_lab import BACK, PATIENCE, FaultHub, until
+from tests.support.kube_hub.fault_environment import BACK, PATIENCE, FaultyHubEnvironment, until
 from tests.support.soak import soak
 
 SLOW = 300.0
@@ -38,11 +38,11 @@ async def test_an_order_becomes_ready_and_goes_in_spite_of_all_these(plane: Cont
 
 async def troubled(plane: ControlPlane, name: str) -> str:
     """What went wrong; empty is well. Its operator ends with it and does not load the others."""
-    async with FaultHub.open_faulty(plane) as hub:
+    async with FaultyHubEnvironment.open_faulty(plane) as hub:
         return await went_wrong(hub, name)
 
 
-async def went_wrong(hub: FaultHub, name: str) -> str:
+async def went_wrong(hub: FaultyHubEnvironment, name: str) -> str:
     try:
         await hub.start()
         await until_working(hub)
@@ -64,7 +64,7 @@ async def went_wrong(hub: FaultHub, name: str) -> str:
     return ""
 
 
-async def until_working(hub: FaultHub) -> None:
+async def until_working(hub: FaultyHubEnvironment) -> None:
     """Until a leader has seen the hub: what is wrong from the first moment on is another case."""
     await hub.put("first", 0)
     await hub.until_ready("first", 0)
@@ -75,7 +75,7 @@ async def until_working(hub: FaultHub) -> None:
 @pytest.mark.timeout(300)
 async def test_the_api_server_is_restarted_in_the_middle(plane: ControlPlane) -> None:
     """In create, in scale and in delete; it is away for some seconds each time."""
-    async with FaultHub.open_faulty(plane) as hub:
+    async with FaultyHubEnvironment.open_faulty(plane) as hub:
         await hub.start()
         await until_working(hub)
         await hub.put("c-1", 2)
@@ -91,7 +91,7 @@ async def test_the_api_server_is_restarted_in_the_middle(plane: ControlPlane) ->
         assert await hub.doubled("c-1") == []
 
 
-async def amid(hub: FaultHub, order_id: str) -> None:
+async def amid(hub: FaultyHubEnvironment, order_id: str) -> None:
     """Waits until something of what is wanted was done, and restarts the API server then."""
     before = len(await hub.outside.call("twin.effects", prefix=f"{order_id}/"))
     removed = await removals(hub, order_id)
@@ -106,6 +106,6 @@ async def amid(hub: FaultHub, order_id: str) -> None:
     await asyncio.to_thread(hub.plane.until_ready)
 
 
-async def removals(hub: FaultHub, order_id: str) -> int:
+async def removals(hub: FaultyHubEnvironment, order_id: str) -> int:
     rows = await hub.outside.call("twin.effects", prefix=f"{order_id}/")
     return sum(int(row["removed"]) for row in rows)

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.support.audit import audit_flags
+from tests.contracts.order_books import KubeBookHarness
 from tests.support.control_plane import ControlPlane
-from tests.support.desks import KubeDesk
-from tests.support.hub_plane import hub_plane
-from tests.support.operating import OperatedHub
+from tests.support.kube_hub.api_server import hub_plane
+from tests.support.kube_hub.audit import audit_flags
+from tests.support.kube_hub.environment import KubeHubEnvironment
 
 
 @pytest.fixture(scope="session")
@@ -20,12 +20,12 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-async def desk(plane: ControlPlane) -> AsyncIterator[KubeDesk]:
-    async with KubeDesk.open(plane) as desk:
-        yield desk
+async def harness(plane: ControlPlane) -> AsyncIterator[KubeBookHarness]:
+    async with KubeBookHarness.open(plane) as harness:
+        yield harness
 
 
 @pytest.fixture
-async def hub(plane: ControlPlane) -> AsyncIterator[OperatedHub]:
-    async with OperatedHub.open(plane) as hub:
+async def hub(plane: ControlPlane) -> AsyncIterator[KubeHubEnvironment]:
+    async with KubeHubEnvironment.open(plane) as hub:
         yield hub

@@ -9,36 +9,36 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.port import RUN_FAILED, RunWanted
+from boatyard.automation.port import RUN_FAILED, RunSpec
 from boatyard.model.errors import Refused
 from boatyard.model.outcome import Done
 from boatyard.operator.callbacks import LARGEST_BODY
 from tests.support.control_plane import ControlPlane, free_port
-from tests.support.eda_listener import EdaBench, Event, eda_bench, report
-from tests.support.hub_plane import admin, hang_up, new_place, until
-from tests.support.operating import OperatedHub
+from tests.support.kube_hub.api_server import admin, hang_up, new_place, until
+from tests.support.kube_hub.eda_listener import EdaEvent, EdaHarness, eda_harness, report
+from tests.support.kube_hub.environment import KubeHubEnvironment
 
-WANTED = RunWanted("act", "")
+WANTED = RunSpec("act", "")
 GOOD = {"result": "succeeded", "facts": {"url": "x"}}
 
 
 @pytest.fixture
-async def eda(plane: ControlPlane) -> AsyncIterator[EdaBench]:
+async def eda(plane: ControlPlane) -> AsyncIterator[EdaHarness]:
     client = admin(plane)
     try:
         _, system = await new_place(client)
-        async with eda_bench(client, system) as bench:
-            yield bench
+        async with eda_harness(client, system) as harness:
+            yield harness
     finally:
         await hang_up(client)
 
 
-async def sent(eda: EdaBench, key: str = "o-1/run") -> Event:
+async def sent(eda: EdaHarness, key: str = "o-1/run") -> EdaEvent:
     await eda.driver().ensure_run(key, WANTED)
     return eda.listener.events[-1]
 
 
-async def test_a_result_is_stored_and_its_replay_is_answered_with_it(eda: EdaBench) -> None:
+async def test_a_result_is_stored_and_its_replay_is_answered_with_it(eda: EdaHarness) -> None:
     event = await sent(eda)
     first = await event.report(GOOD)
     assert first[0] == 200
@@ -48,7 +48,7 @@ async def test_a_result_is_stored_and_its_replay_is_answered_with_it(eda: EdaBen
     assert await eda.driver().ensure_run("o-1/run", WANTED) == Done({"url": "x"})
 
 
-async def test_the_very_same_message_again_changes_nothing(eda: EdaBench) -> None:
+async def test_the_very_same_message_again_changes_nothing(eda: EdaHarness) -> None:
     event = await sent(eda)
     timestamp = str(int(time.time()) - 10)
     first = await event.report({"result": "failed", "message": "no"}, timestamp=timestamp)
@@ -71,7 +71,7 @@ async def test_the_very_same_message_again_changes_nothing(eda: EdaBench) -> Non
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_whoever_cannot_sign_is_answered_like_one_who_asks_for_nothing(
-    eda: EdaBench, how: dict[str, Any], method: str
+    eda: EdaHarness, how: dict[str, Any], method: str
 ) -> None:
     event = await sent(eda)
     callback = event.content["callback"]
@@ -87,21 +87,21 @@ async def test_whoever_cannot_sign_is_answered_like_one_who_asks_for_nothing(
     assert not kept.run.is_over
 
 
-async def test_the_secret_of_one_run_opens_no_other(eda: EdaBench) -> None:
+async def test_the_secret_of_one_run_opens_no_other(eda: EdaHarness) -> None:
     one, other = await sent(eda, "o-1/run"), await sent(eda, "o-2/run")
     mixed = {**one.content["callback"], "secret": other.content["callback"]["secret"]}
     assert (await report(mixed, GOOD))[0] == 403
 
 
-async def test_a_run_whose_place_was_taken_is_not_heard(eda: EdaBench) -> None:
+async def test_a_run_whose_place_was_taken_is_not_heard(eda: EdaHarness) -> None:
     event = await sent(eda)
-    await eda.driver().ensure_run("o-1/run", RunWanted("act", "", attempt=2))
+    await eda.driver().ensure_run("o-1/run", RunSpec("act", "", attempt=2))
     for body, method in ((GOOD, "POST"), (None, "GET")):
         assert (await event.report(body, method=method))[0] == 403
     assert (await eda.listener.events[-1].report(GOOD))[0] == 200
 
 
-async def test_the_holder_of_the_secret_may_ask_how_it_stands(eda: EdaBench) -> None:
+async def test_the_holder_of_the_secret_may_ask_how_it_stands(eda: EdaHarness) -> None:
     event = await sent(eda)
     assert await event.report(None, method="GET") == (200, {"state": "sent", "result": None})
     await event.report(GOOD)
@@ -124,7 +124,7 @@ async def test_the_holder_of_the_secret_may_ask_how_it_stands(eda: EdaBench) -> 
     ],
 )
 async def test_what_is_no_result_is_told_to_its_author_and_not_kept(
-    eda: EdaBench, body: object
+    eda: EdaHarness, body: object
 ) -> None:
     event = await sent(eda)
     status, _ = await event.report(body)
@@ -132,13 +132,13 @@ async def test_what_is_no_result_is_told_to_its_author_and_not_kept(
     assert (await event.report(GOOD))[0] == 200
 
 
-async def test_nobody_can_fill_the_operator_with_a_large_body(eda: EdaBench) -> None:
+async def test_nobody_can_fill_the_operator_with_a_large_body(eda: EdaHarness) -> None:
     event = await sent(eda)
     status, _ = await event.report(b" " * (LARGEST_BODY + 1))
     assert status == 413
 
 
-async def test_words_of_failure_are_cut_to_a_length(eda: EdaBench) -> None:
+async def test_words_of_failure_are_cut_to_a_length(eda: EdaHarness) -> None:
     event = await sent(eda)
     await event.report({"result": "failed", "message": "x" * 5000})
     with pytest.raises(Refused) as caught:
@@ -147,7 +147,7 @@ async def test_words_of_failure_are_cut_to_a_length(eda: EdaBench) -> None:
     assert len(str(caught.value)) == 1000
 
 
-async def test_of_many_results_at_once_one_stays(eda: EdaBench) -> None:
+async def test_of_many_results_at_once_one_stays(eda: EdaHarness) -> None:
     event = await sent(eda)
     bodies = [{"result": "succeeded", "facts": {"n": str(number)}} for number in range(8)]
     answers = await asyncio.gather(*(event.report(body) for body in bodies))
@@ -158,33 +158,33 @@ async def test_of_many_results_at_once_one_stays(eda: EdaBench) -> None:
     assert str({"n": done.facts["n"]}) in told.pop()
 
 
-async def test_a_result_and_the_mark_of_the_sender_do_not_undo_each_other(eda: EdaBench) -> None:
+async def test_a_result_and_the_mark_of_the_sender_do_not_undo_each_other(eda: EdaHarness) -> None:
     """A playbook may be quicker than the driver's own note that it has sent the event."""
     driver = eda.driver()
-    post = driver._sender.post
+    post = driver._sender.post_event
 
     async def reported_at_once(action: str, body: Any) -> None:
         await post(action, body)
         assert (await eda.listener.events[-1].report(GOOD))[0] == 200
 
-    driver._sender.post = reported_at_once  # type: ignore[method-assign]
+    driver._sender.post_event = reported_at_once  # type: ignore[method-assign]
     await driver.ensure_run("o-1/run", WANTED)
     assert await driver.ensure_run("o-1/run", WANTED) == Done({"url": "x"})
     assert len(eda.listener.events) == 1
 
 
 async def test_every_replica_hears_results_whether_it_leads_or_not(
-    hub: OperatedHub, plane: ControlPlane
+    hub: KubeHubEnvironment, plane: ControlPlane
 ) -> None:
     ports = (free_port(), free_port())
     async with (
-        eda_bench(hub.client, hub.system) as eda,
+        eda_harness(hub.client, hub.system) as eda,
         hub.operator(callbacks=f"127.0.0.1:{ports[0]}") as one,
         hub.operator(callbacks=f"127.0.0.1:{ports[1]}") as other,
     ):
 
         async def led() -> bool:
-            return one.operator.leadership.leads != other.operator.leadership.leads
+            return one.operator.leadership.is_leader != other.operator.leadership.is_leader
 
         await until(led, "one of them leads")
         for number, port in enumerate(ports):

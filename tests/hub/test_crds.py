@@ -9,8 +9,8 @@ import pytest
 from boatyard.kube.kinds import CRDS
 from boatyard.model.errors import Refused
 from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
-from tests.support.crds import crds
-from tests.support.desks import KubeDesk
+from tests.contracts.order_books import KubeBookHarness
+from tests.support.kube_hub.crds import crds
 
 
 def an_order(**spec: Any) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def an_order(**spec: Any) -> dict[str, Any]:
     }
 
 
-async def test_no_crd_has_a_complaint(desk: KubeDesk) -> None:
+async def test_no_crd_has_a_complaint(harness: KubeBookHarness) -> None:
     for crd in crds():
-        found = await desk.client.get(CRDS, crd["metadata"]["name"])
+        found = await harness.client.get(CRDS, crd["metadata"]["name"])
         held = {one["type"]: one["status"] for one in found["status"]["conditions"]}
         assert held["Established"] == held["NamesAccepted"] == "True"
         assert held.get("NonStructuralSchema", "False") == "False"
@@ -46,28 +46,30 @@ async def test_no_crd_has_a_complaint(desk: KubeDesk) -> None:
     ],
 )
 async def test_what_no_order_may_say_is_refused(
-    desk: KubeDesk, spec: dict[str, Any], words: str
+    harness: KubeBookHarness, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(Refused, match=words):
-        await desk.client.create(CLUSTER_ORDERS, an_order(**spec), desk.place.one_namespace)
+        await harness.client.create(
+            CLUSTER_ORDERS, an_order(**spec), harness.place.shared_namespace
+        )
 
 
-async def test_the_template_of_an_order_stays(desk: KubeDesk) -> None:
-    namespace = desk.place.one_namespace
-    made = await desk.client.create(CLUSTER_ORDERS, an_order(), namespace)
+async def test_the_template_of_an_order_stays(harness: KubeBookHarness) -> None:
+    namespace = harness.place.shared_namespace
+    made = await harness.client.create(CLUSTER_ORDERS, an_order(), namespace)
     name = made["metadata"]["name"]
     with pytest.raises(Refused, match="templateID is immutable"):
-        await desk.client.merge_patch(
+        await harness.client.merge_patch(
             CLUSTER_ORDERS, name, {"spec": {"templateID": "another"}}, namespace
         )
 
 
-async def test_both_shapes_of_node_requests_are_accepted(desk: KubeDesk) -> None:
+async def test_both_shapes_of_node_requests_are_accepted(harness: KubeBookHarness) -> None:
     requests = [
         {"resourceClass": "fc430", "numberOfNodes": 2},
         {"nodeSet": "gpu", "numberOfNodes": 1, "bareMetal": {"instanceType": "h100"}},
     ]
-    made = await desk.client.create(
-        CLUSTER_ORDERS, an_order(nodeRequests=requests), desk.place.one_namespace
+    made = await harness.client.create(
+        CLUSTER_ORDERS, an_order(nodeRequests=requests), harness.place.shared_namespace
     )
     assert made["spec"]["nodeRequests"] == requests

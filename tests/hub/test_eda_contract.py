@@ -9,35 +9,35 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from boatyard.automation.port import Automation, RunWanted
+from boatyard.automation.port import Automation, RunSpec
 from boatyard.kube.kinds import SECRETS
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
 from tests.contracts import test_automation
 from tests.contracts.test_automation import Rule, Started
 from tests.support.control_plane import ControlPlane
-from tests.support.eda_listener import EdaBench, eda_bench
-from tests.support.hub_plane import admin, hang_up, new_place
+from tests.support.kube_hub.api_server import admin, hang_up, new_place
+from tests.support.kube_hub.eda_listener import EdaHarness, eda_harness
 
-WANTED = RunWanted("act", "")
+WANTED = RunSpec("act", "")
 
 
 @pytest.fixture
-async def eda(plane: ControlPlane) -> AsyncIterator[EdaBench]:
+async def eda(plane: ControlPlane) -> AsyncIterator[EdaHarness]:
     client = admin(plane)
     try:
         _, system = await new_place(client)
-        async with eda_bench(client, system) as bench:
-            yield bench
+        async with eda_harness(client, system) as harness:
+            yield harness
     finally:
         await hang_up(client)
 
 
 @dataclass
-class Bench:
+class EdaAutomationHarness:
     """As the contract's rules want it."""
 
-    eda: EdaBench
+    eda: EdaHarness
     automation: Automation
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -73,14 +73,14 @@ class Bench:
 
 
 @pytest.mark.parametrize("rule", test_automation.RULES, ids=lambda rule: rule.__name__)
-async def test_automation(rule: Rule, eda: EdaBench) -> None:
-    await rule(Bench(eda, eda.driver()))
+async def test_automation(rule: Rule, eda: EdaHarness) -> None:
+    await rule(EdaAutomationHarness(eda, eda.driver()))
 
 
 # --- beyond the port -----------------------------------------------------------------------------
 
 
-async def test_an_event_is_recorded_before_it_is_sent(eda: EdaBench) -> None:
+async def test_an_event_is_recorded_before_it_is_sent(eda: EdaHarness) -> None:
     eda.listener.status = 503
     with pytest.raises(Unavailable):
         await eda.driver().ensure_run("o-1/run", WANTED)
@@ -95,7 +95,7 @@ async def test_an_event_is_recorded_before_it_is_sent(eda: EdaBench) -> None:
 
 
 async def test_what_was_acknowledged_and_never_answered_is_sent_again_under_the_same_id(
-    eda: EdaBench,
+    eda: EdaHarness,
 ) -> None:
     driver = eda.driver(eda__resend_seconds="600")
     await driver.ensure_run("o-1/run", WANTED)
@@ -110,7 +110,7 @@ async def test_what_was_acknowledged_and_never_answered_is_sent_again_under_the_
     assert first.content["callback"] == second.content["callback"]
 
 
-async def test_whoever_could_not_carry_it_out_now_gets_it_again(eda: EdaBench) -> None:
+async def test_whoever_could_not_carry_it_out_now_gets_it_again(eda: EdaHarness) -> None:
     driver = eda.driver()
     await driver.ensure_run("o-1/run", WANTED)
     status, _ = await eda.listener.events[0].report({"result": "again", "message": "no answer"})
@@ -122,7 +122,7 @@ async def test_whoever_could_not_carry_it_out_now_gets_it_again(eda: EdaBench) -
     assert await driver.ensure_run("o-1/run", WANTED) == Done()
 
 
-async def test_a_hub_sends_no_more_a_second_than_it_may(eda: EdaBench) -> None:
+async def test_a_hub_sends_no_more_a_second_than_it_may(eda: EdaHarness) -> None:
     driver = eda.driver(eda__per_second="2")
     eda.ahead = 0.0
     answers = [await driver.ensure_run(f"o-{number}/run", WANTED) for number in range(5)]
@@ -137,25 +137,25 @@ async def test_a_hub_sends_no_more_a_second_than_it_may(eda: EdaBench) -> None:
     assert len({one.run for one in eda.listener.events}) == len(eda.listener.events) == 5
 
 
-async def test_of_many_who_ask_at_once_one_run_comes(eda: EdaBench) -> None:
+async def test_of_many_who_ask_at_once_one_run_comes(eda: EdaHarness) -> None:
     drivers = [eda.driver() for _ in range(6)]
     await asyncio.gather(*(one.ensure_run("o-1/run", WANTED) for one in drivers))
     await drivers[0].ensure_run("o-1/run", WANTED)
     assert len({event.run for event in eda.listener.events}) == 1
 
 
-async def test_secrets_and_files_are_not_put_into_events(eda: EdaBench) -> None:
+async def test_secrets_and_files_are_not_put_into_events(eda: EdaHarness) -> None:
     for wanted in (
-        RunWanted("act", "", secrets={"password": "x"}),
-        RunWanted("act", "", files={"kubeconfig": "x"}),
-        RunWanted("../etc", ""),
+        RunSpec("act", "", secrets={"password": "x"}),
+        RunSpec("act", "", files={"kubeconfig": "x"}),
+        RunSpec("../etc", ""),
     ):
         with pytest.raises(Refused):
             await eda.driver().ensure_run("o-1/run", wanted)
     assert await eda.driver().list_owned() == []
 
 
-async def test_a_token_is_shown_to_the_webhook_and_in_no_error(eda: EdaBench) -> None:
+async def test_a_token_is_shown_to_the_webhook_and_in_no_error(eda: EdaHarness) -> None:
     driver = eda.driver(eda__secret="eda")
     with pytest.raises(Unavailable) as caught:
         await driver.check_ready()
@@ -176,13 +176,13 @@ async def test_a_token_is_shown_to_the_webhook_and_in_no_error(eda: EdaBench) ->
     assert refused.value.reason == "BadSettings"
 
 
-async def test_another_hub_on_the_same_api_server_sees_its_own_runs(eda: EdaBench) -> None:
+async def test_another_hub_on_the_same_api_server_sees_its_own_runs(eda: EdaHarness) -> None:
     await eda.driver().ensure_run("o-1/run", WANTED)
     eda.hub = "hub-2"
     assert await eda.driver().list_owned() == []
 
 
-async def test_the_record_shows_everything_but_the_secret(eda: EdaBench) -> None:
+async def test_the_record_shows_everything_but_the_secret(eda: EdaHarness) -> None:
     await eda.driver().ensure_run("o-1/run", WANTED)
     (event,) = eda.listener.events
     (kept,) = (await eda.client.list(SECRETS, eda.system)).items

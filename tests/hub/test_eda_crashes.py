@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.model.outcome import Done, Waiting
 from tests.support.control_plane import ControlPlane
-from tests.support.dying_sender import PLACES
-from tests.support.eda_listener import EdaBench, eda_bench
-from tests.support.hub_plane import admin, hang_up, new_place
+from tests.support.kube_hub.api_server import admin, hang_up, new_place
+from tests.support.kube_hub.eda_listener import EdaHarness, eda_harness
+from tests.support.kube_hub.killed_sender import PLACES
 
-WANTED = RunWanted("act", "", values={"text": "{{ x }}"})
+WANTED = RunSpec("act", "", values={"text": "{{ x }}"})
 KEY = "o-1/run"
 # What is there when it has died: the record's state, and how many events were taken.
 FOUND = {
@@ -30,17 +30,17 @@ FOUND = {
 
 
 @pytest.fixture
-async def eda(plane: ControlPlane) -> AsyncIterator[EdaBench]:
+async def eda(plane: ControlPlane) -> AsyncIterator[EdaHarness]:
     client = admin(plane)
     try:
         _, system = await new_place(client)
-        async with eda_bench(client, system) as bench:
-            yield bench
+        async with eda_harness(client, system) as harness:
+            yield harness
     finally:
         await hang_up(client)
 
 
-async def die(eda: EdaBench, plane: ControlPlane, place: str) -> None:
+async def die(eda: EdaHarness, plane: ControlPlane, place: str) -> None:
     told = {
         "kubeconfig": plane.kubeconfig(),
         "system": eda.system,
@@ -48,14 +48,14 @@ async def die(eda: EdaBench, plane: ControlPlane, place: str) -> None:
         "key": KEY,
         "dies": place,
     }
-    words = (sys.executable, "-m", "tests.support.dying_sender", json.dumps(told))
+    words = (sys.executable, "-m", "tests.support.kube_hub.killed_sender", json.dumps(told))
     process = await asyncio.create_subprocess_exec(*words)
     assert await process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_the_run_goes_on_wherever_somebody_dies(
-    eda: EdaBench, plane: ControlPlane, place: str
+    eda: EdaHarness, plane: ControlPlane, place: str
 ) -> None:
     await die(eda, plane, place)
     kept = await eda.runs.get(KEY)
@@ -77,7 +77,7 @@ async def test_the_run_goes_on_wherever_somebody_dies(
 
 
 async def test_dying_at_every_place_one_after_the_other_is_still_one_run(
-    eda: EdaBench, plane: ControlPlane
+    eda: EdaHarness, plane: ControlPlane
 ) -> None:
     for place in ("after the record", "before the post", "after the post", "after the post"):
         await die(eda, plane, place)

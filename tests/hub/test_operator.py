@@ -12,40 +12,40 @@ from boatyard.kube.kinds import CONFIG_MAPS, EVENTS, LEASES, SECRETS
 from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from tests.support.audit import Audit, rights_of
-from tests.support.desks import SPEC
-from tests.support.hub_plane import until
-from tests.support.operating import DEPLOY, OperatedHub, probe
+from tests.contracts.order_books import SPEC
+from tests.support.kube_hub.api_server import until
+from tests.support.kube_hub.audit import Audit, rights_of
+from tests.support.kube_hub.environment import DEPLOY, KubeHubEnvironment, probe
 
 
-async def put(hub: OperatedHub, order_id: str = "c-1", **changes: object) -> None:
+async def put(hub: KubeHubEnvironment, order_id: str = "c-1", **changes: object) -> None:
     spec = msgspec.structs.replace(SPEC, **changes)
     await hub.book.put(order_id, tenant="acme", spec=spec, now=datetime.now(UTC))
 
 
-async def until_forgotten(hub: OperatedHub, order_id: str = "c-1") -> None:
+async def until_forgotten(hub: KubeHubEnvironment, order_id: str = "c-1") -> None:
     await hub.until_phase(order_id, OrderPhase.DELETED)
     await hub.book.forget(order_id, now=datetime.now(UTC))
 
     async def gone() -> bool:
-        return (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items == []
+        return (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items == []
 
     await until(gone, "the object is gone")
 
 
-async def assert_nothing_left(hub: OperatedHub) -> None:
+async def assert_nothing_left(hub: KubeHubEnvironment) -> None:
     assert await hub.truth() == {}
     for kind, namespace in (
-        (CLUSTER_ORDERS, hub.place.one_namespace),
-        (LEFTOVERS, hub.place.one_namespace),
-        (SECRETS, hub.place.one_namespace),
+        (CLUSTER_ORDERS, hub.place.shared_namespace),
+        (LEFTOVERS, hub.place.shared_namespace),
+        (SECRETS, hub.place.shared_namespace),
         (CLAIMS, hub.system),
     ):
         assert (await hub.client.list(kind, namespace)).items == [], kind.plural
 
 
 async def test_an_order_becomes_a_cluster_grows_shrinks_and_is_taken_back(
-    hub: OperatedHub,
+    hub: KubeHubEnvironment,
 ) -> None:
     await put(hub)
     async with hub.operator():
@@ -68,11 +68,11 @@ async def test_an_order_becomes_a_cluster_grows_shrinks_and_is_taken_back(
     await assert_nothing_left(hub)
 
 
-async def test_what_people_see_with_kubectl(hub: OperatedHub) -> None:
+async def test_what_people_see_with_kubectl(hub: KubeHubEnvironment) -> None:
     await put(hub)
     async with hub.operator():
         await hub.until_phase("c-1", OrderPhase.READY)
-        (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
+        (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items
         status = item["status"]
         assert status["phase"] == "Ready"
         held = {one["type"]: one["status"] for one in status["conditions"]}
@@ -84,13 +84,13 @@ async def test_what_people_see_with_kubectl(hub: OperatedHub) -> None:
         assert status["apiEndpoint"]
 
         async def told() -> bool:
-            events = (await hub.client.list(EVENTS, hub.place.one_namespace)).items
+            events = (await hub.client.list(EVENTS, hub.place.shared_namespace)).items
             return any(one["reason"] == "Planned" for one in events)
 
         await until(told, "an event")
 
 
-async def test_an_order_of_another_tool_is_carried_out(hub: OperatedHub) -> None:
+async def test_an_order_of_another_tool_is_carried_out(hub: KubeHubEnvironment) -> None:
     made = await hub.client.create(
         CLUSTER_ORDERS,
         {
@@ -101,12 +101,12 @@ async def test_an_order_of_another_tool_is_carried_out(hub: OperatedHub) -> None
                 "releaseImage": "quay.example/release:4.17.9",
             },
         },
-        hub.place.one_namespace,
+        hub.place.shared_namespace,
     )
     name = made["metadata"]["name"]
 
     async def phase() -> str:
-        item = await hub.client.get(CLUSTER_ORDERS, name, hub.place.one_namespace)
+        item = await hub.client.get(CLUSTER_ORDERS, name, hub.place.shared_namespace)
         return str((item.get("status") or {}).get("phase"))
 
     async with hub.operator():
@@ -115,10 +115,10 @@ async def test_an_order_of_another_tool_is_carried_out(hub: OperatedHub) -> None
             return await phase() == "Ready"
 
         await until(ready, "it is ready")
-        await hub.client.delete(CLUSTER_ORDERS, name, hub.place.one_namespace)
+        await hub.client.delete(CLUSTER_ORDERS, name, hub.place.shared_namespace)
 
         async def gone() -> bool:
-            return (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items == []
+            return (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items == []
 
         await until(gone, "it is gone")
     await assert_nothing_left(hub)
@@ -129,8 +129,10 @@ def of_another_tool(**spec: object) -> dict[str, object]:
     return {"metadata": {"generateName": "order-"}, "spec": made}
 
 
-async def test_an_order_that_nobody_can_read_says_so_and_can_be_deleted(hub: OperatedHub) -> None:
-    where = hub.place.one_namespace
+async def test_an_order_that_nobody_can_read_says_so_and_can_be_deleted(
+    hub: KubeHubEnvironment,
+) -> None:
+    where = hub.place.shared_namespace
     body = of_another_tool(templateParameters="oops")
     async with hub.operator() as office:
         made = await hub.client.create(CLUSTER_ORDERS, body, where)
@@ -167,7 +169,7 @@ async def test_an_order_that_nobody_can_read_says_so_and_can_be_deleted(hub: Ope
 
 @pytest.mark.parametrize("mended", [True, False])
 async def test_a_cluster_whose_order_was_made_unreadable_is_not_lost(
-    hub: OperatedHub, mended: bool
+    hub: KubeHubEnvironment, mended: bool
 ) -> None:
     """It keeps all it has, and goes on when the order is mended, or is taken back when it is deleted."""
     await put(hub)
@@ -176,7 +178,7 @@ async def test_a_cluster_whose_order_was_made_unreadable_is_not_lost(
         before = await hub.truth()
         await hub.client.merge_patch(
             *(CLUSTER_ORDERS, hub_names.order_name("c-1")),
-            *({"spec": {"templateParameters": "oops"}}, hub.place.one_namespace),
+            *({"spec": {"templateParameters": "oops"}}, hub.place.shared_namespace),
         )
         order = await hub.until_phase("c-1", OrderPhase.FAILED)
         assert order.status.items
@@ -190,14 +192,17 @@ async def test_a_cluster_whose_order_was_made_unreadable_is_not_lost(
     await assert_nothing_left(hub)
 
 
-async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> None:
+async def test_a_manual_order_is_looked_at_and_not_touched(hub: KubeHubEnvironment) -> None:
     await put(hub)
     async with hub.operator():
         await hub.until_phase("c-1", OrderPhase.READY)
-        (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
+        (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items
         manual = {"annotations": {hub_names.MANAGEMENT_STATE: hub_names.MANUAL}}
         await hub.client.merge_patch(
-            CLUSTER_ORDERS, item["metadata"]["name"], {"metadata": manual}, hub.place.one_namespace
+            CLUSTER_ORDERS,
+            item["metadata"]["name"],
+            {"metadata": manual},
+            hub.place.shared_namespace,
         )
         before = await hub.truth()
         wish = {"compute": OrderNodeSet(host_type="bm-small", size=5)}
@@ -208,7 +213,7 @@ async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> 
         automatic = {"annotations": {hub_names.MANAGEMENT_STATE: None}}
         await hub.client.merge_patch(
             *(CLUSTER_ORDERS, item["metadata"]["name"], {"metadata": automatic}),
-            hub.place.one_namespace,
+            hub.place.shared_namespace,
         )
 
         async def grown() -> bool:
@@ -217,7 +222,7 @@ async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> 
         await until(grown, "it goes on by itself again")
 
 
-async def test_a_retry_from_outside_makes_it_try_at_once(hub: OperatedHub) -> None:
+async def test_a_retry_from_outside_makes_it_try_at_once(hub: KubeHubEnvironment) -> None:
     await hub.twin_does("set_fault", hub="*", service="dns", profile="dead")
     await put(hub)
     async with hub.operator():
@@ -228,7 +233,7 @@ async def test_a_retry_from_outside_makes_it_try_at_once(hub: OperatedHub) -> No
         await until(failing, "a step has failed and waits for its next try")
         await hub.twin_does("clear_faults")
         for count in (1, 1, 2):
-            await hub.book.ask_for_retry("c-1", count)
+            await hub.book.request_retry("c-1", count)
         await hub.until_phase("c-1", OrderPhase.READY)
 
         async def heard() -> bool:
@@ -237,22 +242,24 @@ async def test_a_retry_from_outside_makes_it_try_at_once(hub: OperatedHub) -> No
         await until(heard, "both retries are counted, the repeated one once")
 
 
-async def test_two_operators_share_a_hub_and_one_works(hub: OperatedHub) -> None:
+async def test_two_operators_share_a_hub_and_one_works(hub: KubeHubEnvironment) -> None:
     async with hub.operator() as first, hub.operator() as second:
         for number in range(4):
             await put(hub, f"c-{number}", node_sets={})
         for number in range(4):
             await hub.until_phase(f"c-{number}", OrderPhase.READY)
-        assert [first.operator.leadership.leads, second.operator.leadership.leads].count(True) == 1
+        assert [first.operator.leadership.is_leader, second.operator.leadership.is_leader].count(
+            True
+        ) == 1
     reply = hub.world.call("twin.effects", {}, datetime.now(UTC).timestamp())
     assert {(row["applied"], row["removed"]) for row in reply.value} == {(1, 0)}
 
 
 async def test_another_follows_at_once_when_the_leader_ends_in_good_order(
-    hub: OperatedHub,
+    hub: KubeHubEnvironment,
 ) -> None:
     async with hub.operator() as first:
-        await until(lambda: first.operator.leadership.leads, "the first leads")
+        await until(lambda: first.operator.leadership.is_leader, "the first leads")
         async with hub.operator() as second:
             pass  # it never leads
         assert second.operator.leadership.terms == 0
@@ -260,7 +267,7 @@ async def test_another_follows_at_once_when_the_leader_ends_in_good_order(
     assert lease["spec"]["holderIdentity"] == ""
 
 
-async def test_probes_and_metrics_say_how_it_is(hub: OperatedHub) -> None:
+async def test_probes_and_metrics_say_how_it_is(hub: KubeHubEnvironment) -> None:
     await hub.client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, hub.system)
     async with hub.operator() as office:
         ports: list[int] = []
@@ -286,7 +293,7 @@ async def test_probes_and_metrics_say_how_it_is(hub: OperatedHub) -> None:
         assert float(lines["process_resident_memory_bytes"]) > 1e6
 
 
-async def test_changed_settings_take_effect_without_a_restart(hub: OperatedHub) -> None:
+async def test_changed_settings_take_effect_without_a_restart(hub: KubeHubEnvironment) -> None:
     await hub.register(drivers={"dns": "carrier-pigeon"})
     await put(hub)
     async with hub.operator() as office:
@@ -300,7 +307,7 @@ async def test_changed_settings_take_effect_without_a_restart(hub: OperatedHub) 
         assert office.operator.leadership.terms == 1, "the lead was kept"
 
 
-async def test_the_shipped_rights_are_enough_and_none_is_too_many(hub: OperatedHub) -> None:
+async def test_the_shipped_rights_are_enough_and_none_is_too_many(hub: KubeHubEnvironment) -> None:
     audit = Audit(hub.plane, f"{hub.system}:boatyard-operator")
     kubeconfig = await hub.account("boatyard-operator")
     async with hub.operator(kubeconfig):
@@ -312,7 +319,7 @@ async def test_the_shipped_rights_are_enough_and_none_is_too_many(hub: OperatedH
         await _left_behind(hub)
         await _made_by_others(hub)
     async with hub.operator(kubeconfig) as office:  # finds the Lease of the one before
-        await until(lambda: office.operator.leadership.leads, "it leads")
+        await until(lambda: office.operator.leadership.is_leader, "it leads")
     await assert_nothing_left(hub)
     assert audit.refused() == []
     granted = rights_of(
@@ -324,7 +331,7 @@ async def test_the_shipped_rights_are_enough_and_none_is_too_many(hub: OperatedH
     assert audit.used() - granted == set()
 
 
-async def _changed_under_its_hands(hub: OperatedHub) -> None:
+async def _changed_under_its_hands(hub: KubeHubEnvironment) -> None:
     """Somebody changes the order again and again while it is worked on: sometimes in the middle of a turn."""
     audit = Audit(hub.plane, f"{hub.system}:boatyard-operator")
 
@@ -332,50 +339,50 @@ async def _changed_under_its_hands(hub: OperatedHub) -> None:
         return ("osac.openshift.io", "clusterorders", "get") in audit.used()
 
     for number in range(1, 200):
-        await hub.book.ask_for_retry("c-1", number)
+        await hub.book.request_retry("c-1", number)
         if await looked_up():
             return
     raise AssertionError("two hundred changes, and never one in the middle of a turn")
 
 
-async def _left_behind(hub: OperatedHub) -> None:
+async def _left_behind(hub: KubeHubEnvironment) -> None:
     """A deletion that cannot release a host in time, and the host released later."""
     await put(hub, "c-2")
     await hub.until_phase("c-2", OrderPhase.READY)
     await hub.twin_does("set_fault", hub="*", service="inventory", profile="dead")
     await hub.delete("c-2", within=timedelta(seconds=1))
     await until_forgotten(hub, "c-2")
-    assert await hub.book.leftover("c-2") is not None
+    assert await hub.book.get_leftover("c-2") is not None
     await hub.twin_does("clear_faults")
     # It is tried again in half a minute; a new leader tries at once.
-    (left,) = (await hub.client.list(LEFTOVERS, hub.place.one_namespace)).items
+    (left,) = (await hub.client.list(LEFTOVERS, hub.place.shared_namespace)).items
     await hub.register(any="setting")
 
     async def released() -> bool:
-        return await hub.book.leftover("c-2") is None
+        return await hub.book.get_leftover("c-2") is None
 
     await until(released, f"{left['metadata']['name']} is released")
 
 
-async def _made_by_others(hub: OperatedHub) -> None:
+async def _made_by_others(hub: KubeHubEnvironment) -> None:
     """An order without our finalizer."""
-    made = await hub.client.create(CLUSTER_ORDERS, of_another_tool(), hub.place.one_namespace)
+    made = await hub.client.create(CLUSTER_ORDERS, of_another_tool(), hub.place.shared_namespace)
     name = made["metadata"]["name"]
 
     async def ready() -> bool:
-        item = await hub.client.get(CLUSTER_ORDERS, name, hub.place.one_namespace)
+        item = await hub.client.get(CLUSTER_ORDERS, name, hub.place.shared_namespace)
         return (item.get("status") or {}).get("phase") == "Ready"
 
     await until(ready, "it is ready")
-    await hub.client.delete(CLUSTER_ORDERS, name, hub.place.one_namespace)
+    await hub.client.delete(CLUSTER_ORDERS, name, hub.place.shared_namespace)
 
     async def gone() -> bool:
-        return (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items == []
+        return (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items == []
 
     await until(gone, "it is gone")
 
 
-async def test_a_right_that_is_missing_is_noticed(hub: OperatedHub) -> None:
+async def test_a_right_that_is_missing_is_noticed(hub: KubeHubEnvironment) -> None:
     """The planted fault: the audit sees what was refused."""
     audit = Audit(hub.plane, f"{hub.system}:nobody")
     await hub.client.call(
@@ -396,4 +403,4 @@ async def test_a_right_that_is_missing_is_noticed(hub: OperatedHub) -> None:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Orders on two busy cores take their time."""
-    monkeypatch.setattr("tests.support.hub_plane._PATIENCE", 2000)
+    monkeypatch.setattr("tests.support.kube_hub.api_server._PATIENCE", 2000)

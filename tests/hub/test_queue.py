@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from boatyard.engine.kube_queue import KubeQueue
-from boatyard.kube.transport import Answer, Question
+from boatyard.kube.transport import KubeRequest, KubeResponse
 from boatyard.ledger.changes import Archive, Due, Insert, Replace, Unclaim
-from boatyard.ledger.records import Lease
+from boatyard.ledger.records import WorkLease
 from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, LeaseLost, Unavailable
 from boatyard.model.generated.boatyard import (
@@ -28,243 +28,249 @@ from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.kube.book import KubeOrderBook
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
 from boatyard.orderbook.kube.mapping import from_kube
-from boatyard.orderbook.kube.sweep import free_claims, read_books
-from boatyard.resources.reconciling import Result
-from tests.support.desks import LATER, NOW, SPEC, Alone, KubeDesk
-from tests.support.hub_plane import until
+from boatyard.orderbook.kube.sweep import delete_orphaned_claims, read_hub_records
+from boatyard.resources.reconciler import ReconcileResult
+from tests.contracts.order_books import LATER, NOW, SPEC, KubeBookHarness, UnchallengedLeader
+from tests.support.kube_hub.api_server import until
 
 SOON = NOW + timedelta(seconds=30)
 HOST = Item(key="host/compute-0", kind="host", state=ItemState.PLANNED)
 
 
-async def read(desk: KubeDesk, order_id: str = "c-1") -> Order:
-    order = await KubeOrderBook(desk.hub, view=desk.queue).get(order_id)
+async def read(harness: KubeBookHarness, order_id: str = "c-1") -> Order:
+    order = await KubeOrderBook(harness.hub, view=harness.queue).get(order_id)
     assert order is not None
     return order
 
 
-async def placed(desk: KubeDesk, order_id: str = "c-1") -> tuple[Lease, Order]:
+async def placed(harness: KubeBookHarness, order_id: str = "c-1") -> tuple[WorkLease, Order]:
     """An order that was put, and our lease on it."""
-    await desk.book.put(order_id, tenant="acme", spec=SPEC, now=NOW)
-    lease = await desk.take(order_id)
-    return lease, await read(desk, order_id)
+    await harness.book.put(order_id, tenant="acme", spec=SPEC, now=NOW)
+    lease = await harness.take(order_id)
+    return lease, await read(harness, order_id)
 
 
-def with_status(order: Order, **status: Any) -> Result:
+def with_status(order: Order, **status: Any) -> ReconcileResult:
     changed = msgspec.structs.replace(order, status=OrderStatus(**status))
-    return Result(changes=[Replace(changed)], look_again=SOON)
+    return ReconcileResult(changes=[Replace(changed)], look_again=SOON)
 
 
-async def the_object(desk: KubeDesk) -> dict[str, Any]:
-    (item,) = (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
+async def the_object(harness: KubeBookHarness) -> dict[str, Any]:
+    (item,) = (await harness.client.list(CLUSTER_ORDERS, harness.place.shared_namespace)).items
     return item
 
 
 @pytest.fixture
-def writes(desk: KubeDesk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What of the desk's requests asks for a change, as it is sent."""
+def writes(harness: KubeBookHarness, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What of the harness's requests asks for a change, as it is sent."""
     sent: list[str] = []
-    exchange = desk.client._transport.exchange
+    exchange = harness.client._transport.exchange
 
-    async def noted(question: Question) -> Answer:
+    async def noted(question: KubeRequest) -> KubeResponse:
         if question.method != "GET":
             sent.append(f"{question.method} {question.path.partition('?')[0].rpartition('/')[2]}")
         return await exchange(question)
 
-    monkeypatch.setattr(desk.client._transport, "exchange", noted)
+    monkeypatch.setattr(harness.client._transport, "exchange", noted)
     return sent
 
 
-async def finish_with_one_write(desk: KubeDesk, writes: list[str]) -> None:
-    lease, order = await placed(desk)
+async def finish_with_one_write(harness: KubeBookHarness, writes: list[str]) -> None:
+    lease, order = await placed(harness)
     writes.clear()
-    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
     assert writes == ["PATCH status"]
 
 
 async def test_more_than_one_write_is_noticed(
-    desk: KubeDesk, writes: list[str], monkeypatch: pytest.MonkeyPatch
+    harness: KubeBookHarness, writes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: the status is written twice."""
-    apply = desk.hub.objects.apply_status
+    apply = harness.hub.objects.apply_status
 
     async def twice(item: Any, order: Order, now: datetime) -> Any:
         return await apply(await apply(item, order, now), order, now)
 
-    monkeypatch.setattr(desk.hub.objects, "apply_status", twice)
+    monkeypatch.setattr(harness.hub.objects, "apply_status", twice)
     with pytest.raises(AssertionError):
-        await finish_with_one_write(desk, writes)
+        await finish_with_one_write(harness, writes)
 
 
 async def test_a_result_is_one_write_and_is_due_when_it_says(
-    desk: KubeDesk, writes: list[str]
+    harness: KubeBookHarness, writes: list[str]
 ) -> None:
-    await finish_with_one_write(desk, writes)
-    item = await the_object(desk)
-    assert from_kube.to_order(item, desk.place).status.items == (HOST,)
-    await desk.caught_up()
-    assert await desk.queue.take(9, now=NOW) == [], "our own word is no news"
-    (again,) = await desk.queue.take(9, now=SOON)
+    await finish_with_one_write(harness, writes)
+    item = await the_object(harness)
+    assert from_kube.to_order(item, harness.place).status.items == (HOST,)
+    await harness.caught_up()
+    assert await harness.queue.take(9, now=NOW) == [], "our own word is no news"
+    (again,) = await harness.queue.take(9, now=SOON)
     assert again.id == "c-1"
 
 
-async def test_what_we_wrote_is_what_we_read_next(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
+async def test_what_we_wrote_is_what_we_read_next(harness: KubeBookHarness) -> None:
+    lease, order = await placed(harness)
     for number in range(1, 4):
-        await desk.queue.write(lease, with_status(order, retried=number), now=NOW)
-        order = await read(desk)
+        await harness.queue.write(lease, with_status(order, retried=number), now=NOW)
+        order = await read(harness)
         assert order.status.retried == number
 
 
 async def test_another_wish_in_the_middle_of_a_turn_is_a_conflict_and_not_lost(
-    desk: KubeDesk,
+    harness: KubeBookHarness,
 ) -> None:
-    lease, order = await placed(desk)
+    lease, order = await placed(harness)
     wish = msgspec.structs.replace(SPEC, generation=2)
-    await desk.book.put("c-1", tenant="acme", spec=wish, now=NOW)
-    await desk.caught_up()
+    await harness.book.put("c-1", tenant="acme", spec=wish, now=NOW)
+    await harness.caught_up()
     with pytest.raises(Conflict):
-        await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
-    await desk.queue.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
-    (again,) = await desk.queue.take(9, now=NOW)
+        await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await harness.queue.finish(lease, ReconcileResult(look_again=NOW), attempts=0, now=NOW)
+    (again,) = await harness.queue.take(9, now=NOW)
     assert again.id == "c-1"
-    order = await read(desk)
+    order = await read(harness)
     assert order.spec.generation == 2
     assert order.status == OrderStatus(), "nothing was written"
 
 
-async def test_a_conflict_that_no_watch_has_told_of_is_looked_up(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
-    desk.view.on_change = lambda key: None
-    for informer in desk.view.informers:
+async def test_a_conflict_that_no_watch_has_told_of_is_looked_up(harness: KubeBookHarness) -> None:
+    lease, order = await placed(harness)
+    harness.view.on_change = lambda key: None
+    for informer in harness.view.informers:
         informer._on_change = None  # deaf from now on
-    await desk.book.ask_for_retry("c-1", 1)
+    await harness.book.request_retry("c-1", 1)
     with pytest.raises(Conflict):
-        await desk.queue.write(lease, with_status(order), now=NOW)
-    order = await read(desk)
+        await harness.queue.write(lease, with_status(order), now=NOW)
+    order = await read(harness)
     assert order.metadata.annotations == {"boatyard.io/retry": "1"}
-    await desk.queue.write(lease, with_status(order, retried=1), now=NOW)
+    await harness.queue.write(lease, with_status(order, retried=1), now=NOW)
 
 
-async def test_a_change_during_a_turn_makes_it_due_again_at_once(desk: KubeDesk) -> None:
-    lease, _ = await placed(desk)
-    await desk.book.ask_for_retry("c-1", 1)
-    await desk.caught_up()
-    assert await desk.queue.take(9, now=LATER) == [], "it is held"
-    await desk.queue.finish(lease, Result(look_again=SOON), attempts=0, now=NOW)
-    assert [one.id for one in await desk.queue.take(9, now=NOW)] == ["c-1"]
+async def test_a_change_during_a_turn_makes_it_due_again_at_once(harness: KubeBookHarness) -> None:
+    lease, _ = await placed(harness)
+    await harness.book.request_retry("c-1", 1)
+    await harness.caught_up()
+    assert await harness.queue.take(9, now=LATER) == [], "it is held"
+    await harness.queue.finish(lease, ReconcileResult(look_again=SOON), attempts=0, now=NOW)
+    assert [one.id for one in await harness.queue.take(9, now=NOW)] == ["c-1"]
 
 
-async def test_without_the_lead_nothing_is_taken_or_written(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
-    desk.leader.lost = True
+async def test_without_the_lead_nothing_is_taken_or_written(harness: KubeBookHarness) -> None:
+    lease, order = await placed(harness)
+    harness.leader.lost = True
     with pytest.raises(LeaseLost):
-        desk.queue.check(lease)
+        harness.queue.check_lease(lease)
     with pytest.raises(LeaseLost):
-        await desk.queue.take(9, now=LATER)
+        await harness.queue.take(9, now=LATER)
     with pytest.raises(LeaseLost):
-        await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
-    assert await desk.queue.extend([lease], now=NOW) == set()
-    assert "status" not in await the_object(desk)
+        await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    assert await harness.queue.extend([lease], now=NOW) == set()
+    assert "status" not in await the_object(harness)
 
 
-async def test_a_new_leader_looks_at_everything_once(desk: KubeDesk) -> None:
+async def test_a_new_leader_looks_at_everything_once(harness: KubeBookHarness) -> None:
     for number in range(3):
-        await desk.book.put(f"c-{number}", tenant="acme", spec=SPEC, now=NOW)
-    await desk.caught_up()
-    heir = KubeQueue(view=desk.view, results=desk.results, leader=Alone(), now=NOW)
+        await harness.book.put(f"c-{number}", tenant="acme", spec=SPEC, now=NOW)
+    await harness.caught_up()
+    heir = KubeQueue(
+        view=harness.view, results=harness.results, leader=UnchallengedLeader(), now=NOW
+    )
     assert {one.id for one in await heir.take(9, now=NOW)} == {"c-0", "c-1", "c-2"}
 
 
 async def test_a_tenant_with_many_orders_does_not_starve_one_with_a_single_order(
-    desk: KubeDesk,
+    harness: KubeBookHarness,
 ) -> None:
     for number in range(6):
-        await desk.book.put(f"many-{number}", tenant="acme", spec=SPEC, now=NOW)
-    await desk.book.put("lone", tenant="globex", spec=SPEC, now=NOW)
-    await desk.caught_up()
-    taken = await desk.queue.take(2, now=LATER)
+        await harness.book.put(f"many-{number}", tenant="acme", spec=SPEC, now=NOW)
+    await harness.book.put("lone", tenant="globex", spec=SPEC, now=NOW)
+    await harness.caught_up()
+    taken = await harness.queue.take(2, now=LATER)
     assert {lease.tenant for lease in taken} == {"acme", "globex"}
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 async def test_an_unmanaged_order_is_ignored_until_it_is_deleted(
-    desk: KubeDesk, deleted: bool
+    harness: KubeBookHarness, deleted: bool
 ) -> None:
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await harness.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
     unmanaged = {"annotations": {hub_names.MANAGEMENT_STATE: hub_names.UNMANAGED}}
-    await desk.hub.objects.patch_order(await the_object(desk), metadata=unmanaged)
+    await harness.hub.objects.patch_order(await the_object(harness), metadata=unmanaged)
     if deleted:
-        await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
-    assert await desk.due_orders() == ({"c-1"} if deleted else set())
+        await harness.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    assert await harness.due_orders() == ({"c-1"} if deleted else set())
     if not deleted:
         managed: dict[str, Any] = {"annotations": {hub_names.MANAGEMENT_STATE: None}}
-        await desk.hub.objects.patch_order(await the_object(desk), metadata=managed)
-        assert await desk.due_orders() == {"c-1"}
+        await harness.hub.objects.patch_order(await the_object(harness), metadata=managed)
+        assert await harness.due_orders() == {"c-1"}
 
 
 async def test_a_finalizer_taken_off_by_hand_is_put_back_while_there_is_work(
-    desk: KubeDesk,
+    harness: KubeBookHarness,
 ) -> None:
-    lease, order = await placed(desk)
-    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
-    await desk.hub.objects.patch_order(await the_object(desk), metadata={"finalizers": None})
-    lease = await desk.take("c-1")
-    await desk.queue.finish(lease, Result(look_again=SOON), attempts=0, now=NOW)
-    found = await the_object(desk)
+    lease, order = await placed(harness)
+    await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await harness.hub.objects.patch_order(await the_object(harness), metadata={"finalizers": None})
+    lease = await harness.take("c-1")
+    await harness.queue.finish(lease, ReconcileResult(look_again=SOON), attempts=0, now=NOW)
+    found = await the_object(harness)
     assert hub_names.OPERATOR_FINALIZER in found["metadata"]["finalizers"]
 
 
-async def test_an_order_of_another_tool_is_held_before_anything_is_made(desk: KubeDesk) -> None:
-    made = await desk.client.create(
+async def test_an_order_of_another_tool_is_held_before_anything_is_made(
+    harness: KubeBookHarness,
+) -> None:
+    made = await harness.client.create(
         CLUSTER_ORDERS,
         {"metadata": {"generateName": "order-"}, "spec": {"templateID": "small"}},
-        desk.place.one_namespace,
+        harness.place.shared_namespace,
     )
     uid = made["metadata"]["uid"]
-    await until(lambda: desk.view.order_object(uid) is not None, "it is seen")
-    lease = await desk.take(uid)
-    order = await read(desk, uid)
-    await desk.queue.write(lease, with_status(order, items=(HOST,)), now=NOW)
-    found = await the_object(desk)
+    await until(lambda: harness.view.get_order_object(uid) is not None, "it is seen")
+    lease = await harness.take(uid)
+    order = await read(harness, uid)
+    await harness.queue.write(lease, with_status(order, items=(HOST,)), now=NOW)
+    found = await the_object(harness)
     assert found["metadata"]["finalizers"] == [hub_names.OPERATOR_FINALIZER]
     assert found["status"]["phase"] == "Progressing"
 
 
-async def test_an_order_that_ended_is_let_go(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
-    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
-    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
-    lease = await desk.take("c-1")
-    order = await read(desk)
+async def test_an_order_that_ended_is_let_go(harness: KubeBookHarness) -> None:
+    lease, order = await placed(harness)
+    await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await harness.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    lease = await harness.take("c-1")
+    order = await read(harness)
     ended = with_status(order, phase=OrderPhase.DELETED)
-    await desk.queue.finish(lease, ended, attempts=0, now=NOW)
-    found = await the_object(desk)
+    await harness.queue.finish(lease, ended, attempts=0, now=NOW)
+    found = await the_object(harness)
     assert found["metadata"]["finalizers"] == [hub_names.FEEDBACK_FINALIZER]
 
 
 async def test_one_who_died_before_letting_go_is_helped_out(
-    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+    harness: KubeBookHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The status says that all is gone, and the finalizer is still there."""
-    lease, order = await placed(desk)
-    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
-    await desk.queue.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
-    lease = await desk.take("c-1")
-    order = await read(desk)
+    lease, order = await placed(harness)
+    await harness.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    await harness.queue.finish(lease, ReconcileResult(look_again=NOW), attempts=0, now=NOW)
+    lease = await harness.take("c-1")
+    order = await read(harness)
     ended = with_status(order, phase=OrderPhase.DELETED)
 
     async def dies(key: object) -> None:
         raise Unavailable("died")
 
-    monkeypatch.setattr(desk.results, "settle", dies)
+    monkeypatch.setattr(harness.results, "update_finalizer", dies)
     with pytest.raises(Unavailable):
-        await desk.queue.finish(lease, ended, attempts=0, now=NOW)
+        await harness.queue.finish(lease, ended, attempts=0, now=NOW)
     monkeypatch.undo()
-    heir = KubeQueue(view=desk.view, results=desk.results, leader=Alone(), now=NOW)
+    heir = KubeQueue(
+        view=harness.view, results=harness.results, leader=UnchallengedLeader(), now=NOW
+    )
     (lease,) = await heir.take(9, now=NOW)
-    await heir.finish(lease, Result(), attempts=0, now=NOW)
-    found = await the_object(desk)
+    await heir.finish(lease, ReconcileResult(), attempts=0, now=NOW)
+    found = await the_object(harness)
     assert found["metadata"]["finalizers"] == [hub_names.FEEDBACK_FINALIZER]
 
 
@@ -278,79 +284,91 @@ def a_leftover() -> Leftover:
 
 
 async def test_what_is_left_stands_in_a_leftover_before_its_order_lets_go(
-    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+    harness: KubeBookHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease, order = await placed(desk)
+    lease, order = await placed(harness)
     left = [Insert(a_leftover()), Due("Leftover", "c-1", NOW)]
     result = with_status(order, phase=OrderPhase.DELETED)
-    result = Result(changes=[*result.changes, *left])
+    result = ReconcileResult(changes=[*result.changes, *left])
 
     async def dies(*args: object) -> None:
         raise Unavailable("died")
 
-    monkeypatch.setattr(desk.hub.objects, "apply_status", dies)
+    monkeypatch.setattr(harness.hub.objects, "apply_status", dies)
     with pytest.raises(Unavailable):
-        await desk.queue.finish(lease, result, attempts=0, now=NOW)
+        await harness.queue.finish(lease, result, attempts=0, now=NOW)
     monkeypatch.undo()
-    assert len((await desk.client.list(LEFTOVERS, desk.place.one_namespace)).items) == 1
-    assert "status" not in await the_object(desk)
-    await desk.queue.finish(lease, result, attempts=0, now=NOW)  # the second time it stands
-    taken = {(one.kind, one.id) for one in await desk.queue.take(9, now=NOW)}
+    assert len((await harness.client.list(LEFTOVERS, harness.place.shared_namespace)).items) == 1
+    assert "status" not in await the_object(harness)
+    await harness.queue.finish(lease, result, attempts=0, now=NOW)  # the second time it stands
+    taken = {(one.kind, one.id) for one in await harness.queue.take(9, now=NOW)}
     assert ("Leftover", "c-1") in taken
 
 
-async def test_a_leftover_is_followed_to_its_end(desk: KubeDesk) -> None:
-    lease, _ = await placed(desk)
+async def test_a_leftover_is_followed_to_its_end(harness: KubeBookHarness) -> None:
+    lease, _ = await placed(harness)
     left = a_leftover()
-    done = Result(changes=[Insert(left), Due("Leftover", "c-1", NOW)])
-    await desk.queue.finish(lease, done, attempts=0, now=NOW)
-    (lease,) = [one for one in await desk.queue.take(9, now=NOW) if one.kind == "Leftover"]
-    found = await KubeOrderBook(desk.hub, view=desk.queue).leftover("c-1")
+    done = ReconcileResult(changes=[Insert(left), Due("Leftover", "c-1", NOW)])
+    await harness.queue.finish(lease, done, attempts=0, now=NOW)
+    (lease,) = [one for one in await harness.queue.take(9, now=NOW) if one.kind == "Leftover"]
+    found = await KubeOrderBook(harness.hub, view=harness.queue).get_leftover("c-1")
     assert found == left
     tried = msgspec.structs.replace(left, status=LeftoverStatus(items=(HOST,), tries=3))
-    await desk.queue.write(lease, Result(changes=[Replace(tried)]), now=NOW)
-    assert await KubeOrderBook(desk.hub, view=desk.queue).leftover("c-1") == tried
-    await desk.queue.finish(lease, Result(changes=[Archive(tried)]), attempts=0, now=NOW)
-    assert await desk.book.leftover("c-1") is None
+    await harness.queue.write(lease, ReconcileResult(changes=[Replace(tried)]), now=NOW)
+    assert await KubeOrderBook(harness.hub, view=harness.queue).get_leftover("c-1") == tried
+    await harness.queue.finish(
+        lease, ReconcileResult(changes=[Archive(tried)]), attempts=0, now=NOW
+    )
+    assert await harness.book.get_leftover("c-1") is None
 
 
 async def test_what_was_released_is_free_before_the_order_forgets_it(
-    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+    harness: KubeBookHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease, order = await placed(desk)
-    await desk.book.claim("hub-1/hosts", ["a"], "c-1/host/compute-0", now=NOW)
+    lease, order = await placed(harness)
+    await harness.book.claim("hub-1/hosts", ["a"], "c-1/host/compute-0", now=NOW)
     changes = [Unclaim("c-1/host/compute-0"), *with_status(order).changes]
 
     async def dies(*args: object) -> None:
         raise Unavailable("died")
 
-    monkeypatch.setattr(desk.hub.objects, "apply_status", dies)
+    monkeypatch.setattr(harness.hub.objects, "apply_status", dies)
     with pytest.raises(Unavailable):
-        await desk.queue.finish(lease, Result(changes=changes), attempts=0, now=NOW)
-    assert (await desk.client.list(CLAIMS, desk.system)).items == []
+        await harness.queue.finish(lease, ReconcileResult(changes=changes), attempts=0, now=NOW)
+    assert (await harness.client.list(CLAIMS, harness.system)).items == []
 
 
-async def test_a_claim_that_nobody_stands_behind_is_swept(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
-    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+async def test_a_claim_that_nobody_stands_behind_is_swept(harness: KubeBookHarness) -> None:
+    lease, order = await placed(harness)
+    await harness.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
     for owner, item in {
         "c-1/host/compute-0": "recorded",
         "c-1/host/compute-0/agent": "below it",
         "c-1/host/compute-9": "not recorded",
         "c-2/host/compute-0": "nobody's",
     }.items():
-        await desk.book.claim("hub-1/hosts", [item], owner, now=NOW)
-    books = await read_books(desk.client, desk.place, desk.system, read_all=False)
-    about: Any = (desk.client, desk.view, desk.system, books)
-    assert await free_claims(*about, check=lambda: None, is_protected=lambda order: True) == 0
-    assert await free_claims(*about, check=lambda: None, is_protected=lambda order: False) == 2
-    kept = (await desk.client.list(CLAIMS, desk.system)).items
+        await harness.book.claim("hub-1/hosts", [item], owner, now=NOW)
+    books = await read_hub_records(harness.client, harness.place, harness.system, read_all=False)
+    about: Any = (harness.client, harness.view, harness.system, books)
+    assert (
+        await delete_orphaned_claims(*about, check=lambda: None, is_protected=lambda order: True)
+        == 0
+    )
+    assert (
+        await delete_orphaned_claims(*about, check=lambda: None, is_protected=lambda order: False)
+        == 2
+    )
+    kept = (await harness.client.list(CLAIMS, harness.system)).items
     assert {one["spec"]["item"] for one in kept} == {"recorded", "below it"}
 
 
-async def test_an_order_that_vanishes_during_its_turn_ends_the_turn(desk: KubeDesk) -> None:
-    lease, order = await placed(desk)
-    item = await desk.hub.objects.patch_order(await the_object(desk), metadata={"finalizers": None})
-    await desk.hub.objects.delete_order(item)
-    await desk.queue.finish(lease, with_status(order), attempts=0, now=NOW)
-    assert await desk.queue.take(9, now=LATER) == []
+async def test_an_order_that_vanishes_during_its_turn_ends_the_turn(
+    harness: KubeBookHarness,
+) -> None:
+    lease, order = await placed(harness)
+    item = await harness.hub.objects.patch_order(
+        await the_object(harness), metadata={"finalizers": None}
+    )
+    await harness.hub.objects.delete_order(item)
+    await harness.queue.finish(lease, with_status(order), attempts=0, now=NOW)
+    assert await harness.queue.take(9, now=LATER) == []

@@ -7,19 +7,21 @@ from datetime import timedelta
 from boatyard.model.generated.boatyard import OrderStatus, Step
 from boatyard.orderbook.kube.book import KubeOrderBook
 from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
-from tests.support.desks import NOW, SPEC, KubeDesk
+from tests.contracts.order_books import NOW, SPEC, KubeBookHarness
 
 
-async def test_a_next_try_alone_is_kept_in_mind_and_written_once_a_minute(desk: KubeDesk) -> None:
+async def test_a_next_try_alone_is_kept_in_mind_and_written_once_a_minute(
+    harness: KubeBookHarness,
+) -> None:
     """Orders wait for minutes and are looked at every second: that is no news for the hub."""
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await harness.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
 
     async def tried(times: int, after: float = 0.0, message: str = "waits") -> str:
         step = Step(name="install", message=message, tries=times, next_look=NOW)
         now = NOW + timedelta(seconds=after)
-        await desk.set_status("c-1", OrderStatus(steps=(step,)), now=now)
-        (item,) = (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
-        kept = await KubeOrderBook(desk.hub, view=desk.view).get("c-1")
+        await harness.set_status("c-1", OrderStatus(steps=(step,)), now=now)
+        (item,) = (await harness.client.list(CLUSTER_ORDERS, harness.place.shared_namespace)).items
+        kept = await KubeOrderBook(harness.hub, view=harness.view).get("c-1")
         assert kept is not None
         assert kept.status.steps[0].tries == times
         return str(item["metadata"]["resourceVersion"])

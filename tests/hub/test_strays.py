@@ -11,159 +11,163 @@ import pytest
 
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import Item, ItemState, OrderPhase, OrderStatus
-from boatyard.model.outcome import Owned
-from boatyard.operator import run, strays
-from boatyard.operator.strays import Sweeper, Swept
+from boatyard.model.outcome import OwnedObject
+from boatyard.operator import orphan_sweep, run
+from boatyard.operator.orphan_sweep import OrphanSweeper, SweepResult
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.resources.hubs.owned_items import Outside
+from boatyard.resources.hubs.owned_items import OwnedObjects
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import LocalTwin
-from boatyard.twin.world import World
-from boatyard.wiring.driver_maker import DriverMaker, Site
-from tests.support.desks import NOW, SPEC, KubeDesk
-from tests.support.hub_plane import until
-from tests.support.operating import OperatedHub, WallTime
-from tests.support.stage import small_layout
+from boatyard.twin.world import TwinWorld
+from boatyard.wiring.driver_factory import DriverFactory, LocalServers
+from tests.contracts.order_books import NOW, SPEC, KubeBookHarness
+from tests.support.kube_hub.api_server import until
+from tests.support.kube_hub.environment import KubeHubEnvironment, WallTime
+from tests.support.simulated.twin import small_layout
 
-NOTHING = Swept(claims=0, orders=0, strays=0)
+NOTHING = SweepResult(claims=0, orders=0, orphaned_orders=0)
 
 
-class Yonder:
+class RemoteHub:
     """A driver that names what a test says is outside."""
 
     def __init__(self) -> None:
         self.orders: Sequence[str] = ()
         self.away = False
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         if self.away:
             raise Unavailable("away")
-        return [Owned(f"{order}/host/compute-0", "host", "r1-n1") for order in self.orders]
+        return [OwnedObject(f"{order}/host/compute-0", "host", "r1-n1") for order in self.orders]
 
 
-class Lookout:
-    """A sweeper at a desk, and what it finds outside."""
+class WatchedSweep:
+    """A sweeper with its order book, and what it finds outside."""
 
-    def __init__(self, desk: KubeDesk, awaited: Collection[str] = ()) -> None:
-        self.yonder = Yonder()
-        self._desk = desk
-        site = Site(
-            twin_socket="", connect_twin=lambda _: LocalTwin(World(small_layout()), WallTime())
+    def __init__(self, harness: KubeBookHarness, awaited: Collection[str] = ()) -> None:
+        self.yonder = RemoteHub()
+        self._harness = harness
+        site = LocalServers(
+            twin_socket="", connect_twin=lambda _: LocalTwin(TwinWorld(small_layout()), WallTime())
         )
-        rest = DriverMaker(site).make("hub-1", {}, {}, client=desk.client)
+        rest = DriverFactory(site).make_drivers("hub-1", {}, {}, client=harness.client)
         drivers = dataclasses.replace(rest, inventory=cast(Any, self.yonder))
 
         async def made() -> HubDrivers:
             return drivers
 
-        self.sweeper = Sweeper(
-            client=desk.client,
-            view=desk.view,
-            namespace=desk.system,
+        self.sweeper = OrphanSweeper(
+            client=harness.client,
+            view=harness.view,
+            namespace=harness.system,
             drivers=made,
             awaited=awaited,
-            check=desk.leader.check,
+            check=harness.leader.check_leadership,
             now=lambda: NOW,
         )
 
-    async def sweep(self, *outside: str) -> Swept:
+    async def sweep(self, *outside: str) -> SweepResult:
         self.yonder.orders = outside
         return await self.sweeper.sweep()
 
     async def left(self) -> set[str]:
-        found = (await self._desk.client.list(LEFTOVERS, self._desk.place.one_namespace)).items
+        found = (
+            await self._harness.client.list(LEFTOVERS, self._harness.place.shared_namespace)
+        ).items
         return {one["spec"]["order"] for one in found}
 
 
-async def sees_what_is_released_meanwhile(look: Lookout) -> None:
+async def sees_what_is_released_meanwhile(look: WatchedSweep) -> None:
     """It is outside when that is asked, and its order has ended when the orders are asked for."""
-    assert await look.sweep("c-1") == dataclasses.replace(NOTHING, strays=1)
+    assert await look.sweep("c-1") == dataclasses.replace(NOTHING, orphaned_orders=1)
     assert await look.sweep() == NOTHING
-    assert await look.sweep("c-1") == dataclasses.replace(NOTHING, strays=1)
+    assert await look.sweep("c-1") == dataclasses.replace(NOTHING, orphaned_orders=1)
     assert await look.left() == set()
 
 
-async def test_what_is_found_once_is_left_alone(desk: KubeDesk) -> None:
-    await sees_what_is_released_meanwhile(Lookout(desk))
+async def test_what_is_found_once_is_left_alone(harness: KubeBookHarness) -> None:
+    await sees_what_is_released_meanwhile(WatchedSweep(harness))
 
 
-async def test_a_sweeper_that_acts_at_first_sight_is_noticed(desk: KubeDesk) -> None:
+async def test_a_sweeper_that_acts_at_first_sight_is_noticed(harness: KubeBookHarness) -> None:
     """The planted fault."""
-    look = Lookout(desk)
+    look = WatchedSweep(harness)
     look.sweeper._suspects = frozenset({"c-1"})
     with pytest.raises(AssertionError):
         await sees_what_is_released_meanwhile(look)
 
 
-async def test_what_is_found_twice_in_a_row_stands_in_a_leftover(desk: KubeDesk) -> None:
-    look = Lookout(desk)
+async def test_what_is_found_twice_in_a_row_stands_in_a_leftover(harness: KubeBookHarness) -> None:
+    look = WatchedSweep(harness)
     await look.sweep("c-1")
-    assert await look.sweep("c-1") == Swept(claims=0, orders=1, strays=1)
-    leftover = await desk.book.leftover("c-1")
+    assert await look.sweep("c-1") == SweepResult(claims=0, orders=1, orphaned_orders=1)
+    leftover = await harness.book.get_leftover("c-1")
     assert leftover is not None
     (item,) = leftover.status.items
     assert (item.key, item.kind, item.state) == ("host/compute-0", "host", ItemState.LEAVING)
     assert await look.sweep("c-1") == NOTHING, "it is known from now on"
 
 
-async def test_where_every_tenant_has_a_namespace_it_stands_in_ours(desk: KubeDesk) -> None:
+async def test_where_every_tenant_has_a_namespace_it_stands_in_ours(
+    harness: KubeBookHarness,
+) -> None:
     """Whose it was nobody knows any more."""
-    place = dataclasses.replace(desk.place, one_namespace="")
-    desk.view.place = place
-    desk.hub.objects.place = place
-    look = Lookout(desk)
-    unheard = f"c-{desk.system}"  # all namespaces are looked at: other tests have orders there
+    place = dataclasses.replace(harness.place, shared_namespace="")
+    harness.view.order_settings = place
+    harness.hub.objects.order_settings = place
+    look = WatchedSweep(harness)
+    unheard = f"c-{harness.system}"  # all namespaces are looked at: other tests have orders there
     for _ in range(2):
         await look.sweep(unheard)
-    (item,) = (await desk.client.list(LEFTOVERS, desk.system)).items
+    (item,) = (await harness.client.list(LEFTOVERS, harness.system)).items
     assert item["spec"]["order"] == unheard
-    await desk.hub.objects.delete_leftover(item)
+    await harness.hub.objects.delete_leftover(item)
 
 
-async def test_what_an_order_holds_is_left_alone(desk: KubeDesk) -> None:
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-    look = Lookout(desk)
+async def test_what_an_order_holds_is_left_alone(harness: KubeBookHarness) -> None:
+    await harness.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    look = WatchedSweep(harness)
     for _ in range(3):
         assert await look.sweep("c-1") == NOTHING
 
 
-async def test_an_order_that_lost_its_id_is_known_by_its_name(desk: KubeDesk) -> None:
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-    (item,) = (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
-    await desk.client.merge_patch(
+async def test_an_order_that_lost_its_id_is_known_by_its_name(harness: KubeBookHarness) -> None:
+    await harness.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    (item,) = (await harness.client.list(CLUSTER_ORDERS, harness.place.shared_namespace)).items
+    await harness.client.merge_patch(
         *(CLUSTER_ORDERS, item["metadata"]["name"], {"spec": {"boatyard": None}}),
-        desk.place.one_namespace,
+        harness.place.shared_namespace,
     )
-    look = Lookout(desk)
+    look = WatchedSweep(harness)
     for _ in range(3):
         assert await look.sweep("c-1") == NOTHING
 
 
-async def test_what_the_service_places_again_is_waited_for(desk: KubeDesk) -> None:
-    look = Lookout(desk, awaited={"c-1"})
+async def test_what_the_service_places_again_is_waited_for(harness: KubeBookHarness) -> None:
+    look = WatchedSweep(harness, awaited={"c-1"})
     for _ in range(3):
         assert (await look.sweep("c-1")).orders == 0
     assert await look.left() == set()
 
 
-async def leaves_a_hub_alone_that_was_set_back(look: Lookout) -> None:
+async def leaves_a_hub_alone_that_was_set_back(look: WatchedSweep) -> None:
     many = [f"c-{number}" for number in range(4)]
     for _ in range(3):
         assert (await look.sweep(*many)).orders == 0
     assert await look.left() == set()
 
 
-async def test_many_missing_orders_are_for_a_person_to_look_at(desk: KubeDesk) -> None:
-    await leaves_a_hub_alone_that_was_set_back(Lookout(desk))
+async def test_many_missing_orders_are_for_a_person_to_look_at(harness: KubeBookHarness) -> None:
+    await leaves_a_hub_alone_that_was_set_back(WatchedSweep(harness))
 
 
 async def test_a_sweeper_without_a_brake_is_noticed(
-    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+    harness: KubeBookHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault."""
-    monkeypatch.setattr(strays, "FEW", 100)
+    monkeypatch.setattr(orphan_sweep, "MOST_ORPHANED_ORDERS", 100)
     with pytest.raises(AssertionError):
-        await leaves_a_hub_alone_that_was_set_back(Lookout(desk))
+        await leaves_a_hub_alone_that_was_set_back(WatchedSweep(harness))
 
 
 @pytest.mark.parametrize(
@@ -175,28 +179,28 @@ async def test_a_sweeper_without_a_brake_is_noticed(
     ],
 )
 async def test_a_claim_is_given_back_once_nothing_is_outside(
-    desk: KubeDesk, away: bool, outside: tuple[str, ...], left: set[str]
+    harness: KubeBookHarness, away: bool, outside: tuple[str, ...], left: set[str]
 ) -> None:
     host = Item(key="host/compute-0", kind="host", state=ItemState.PLANNED)
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-    await desk.set_status("c-1", OrderStatus(items=(host,)))
+    await harness.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await harness.set_status("c-1", OrderStatus(items=(host,)))
     for order, item in (("c-1", "recorded"), ("c-2", "nobody's")):
-        await desk.book.claim("hub-1/hosts", [item], f"{order}/host/compute-0", now=NOW)
-    look = Lookout(desk)
+        await harness.book.claim("hub-1/hosts", [item], f"{order}/host/compute-0", now=NOW)
+    look = WatchedSweep(harness)
     look.yonder.away = away
     await look.sweep(*outside)
-    found = (await desk.client.list(CLAIMS, desk.system)).items
+    found = (await harness.client.list(CLAIMS, harness.system)).items
     assert {one["spec"]["item"] for one in found} == left
 
 
 async def test_an_order_stripped_while_nobody_led_is_taken_back(
-    hub: OperatedHub, monkeypatch: pytest.MonkeyPatch
+    hub: KubeHubEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.support.hub_plane._PATIENCE", 2000)
+    monkeypatch.setattr("tests.support.kube_hub.api_server._PATIENCE", 2000)
     await hub.book.put("c-1", tenant="acme", spec=SPEC, now=datetime.now(UTC))
     async with hub.operator():
         await hub.until_phase("c-1", OrderPhase.READY)
-    (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
+    (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.shared_namespace)).items
     about = item["metadata"]
     await hub.client.delete(CLUSTER_ORDERS, about["name"], about["namespace"])
     bare = {"metadata": {"finalizers": None}}
@@ -206,7 +210,7 @@ async def test_an_order_stripped_while_nobody_led_is_taken_back(
     async with hub.operator():
 
         async def empty() -> bool:
-            left = (await hub.client.list(LEFTOVERS, hub.place.one_namespace)).items
+            left = (await hub.client.list(LEFTOVERS, hub.place.shared_namespace)).items
             held = (await hub.client.list(CLAIMS, hub.system)).items
             return await hub.truth() == {} and not left and not held
 
@@ -214,16 +218,16 @@ async def test_an_order_stripped_while_nobody_led_is_taken_back(
 
 
 async def test_a_driver_with_a_bug_does_not_end_the_lead(
-    hub: OperatedHub, monkeypatch: pytest.MonkeyPatch
+    hub: KubeHubEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.support.hub_plane._PATIENCE", 2000)
+    monkeypatch.setattr("tests.support.kube_hub.api_server._PATIENCE", 2000)
     asked: list[HubDrivers] = []
 
-    async def look_outside(drivers: HubDrivers) -> Outside:
+    async def look_outside(drivers: HubDrivers) -> OwnedObjects:
         asked.append(drivers)
         raise KeyError("a bug")
 
-    monkeypatch.setattr(strays, "look_outside", look_outside)
+    monkeypatch.setattr(orphan_sweep, "list_owned_objects", look_outside)
     monkeypatch.setattr(run, "SWEEP_SECONDS", 0.2)
     async with hub.operator() as office:
         await until(lambda: len(asked) > 1, "it is asked again")

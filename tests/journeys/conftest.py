@@ -1,4 +1,4 @@
-"""Gives every journey its yards, and looks after each whether the promises were kept."""
+"""Gives every journey its environments, and looks after each whether the promises were kept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.support.control_plane import ControlPlane
-from tests.support.hub_plane import hub_plane
-from tests.support.kube_yard import KubeYard, kube_yard
+from tests.support.kube_hub.api_server import hub_plane
+from tests.support.simulated.environment import SimulatedEnvironment, open_environment
+from tests.support.simulated.kube_environment import SimulatedKubeEnvironment, open_kube_environment
 from tests.support.soak import SOAKING
-from tests.support.yard import Yard, open_yard
 
-NewYard = Callable[..., Awaitable[Yard]]
+NewEnvironment = Callable[..., Awaitable[SimulatedEnvironment]]
 FORMS = (
     "embedded",
     "kube",
@@ -66,36 +66,41 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def form_of_yard(form: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+def form_of_environment(form: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     if form == "embedded":
         return {}
     plane = request.getfixturevalue("plane")
-    return {"kind": KubeYard, "opened": lambda yard: kube_yard(plane, yard)}
+    return {
+        "kind": SimulatedKubeEnvironment,
+        "opened": lambda environment: open_kube_environment(plane, environment),
+    }
 
 
 @pytest.fixture
-async def new_yard(database_url: str, form_of_yard: dict[str, Any]) -> AsyncIterator[NewYard]:
-    """Opens the test's yard: `await new_yard(delays="real")`."""
+async def new_environment(
+    database_url: str, form_of_environment: dict[str, Any]
+) -> AsyncIterator[NewEnvironment]:
+    """Opens the test's environment: `await new_environment(delays="real")`."""
     async with AsyncExitStack() as stack:
-        yards: list[Yard] = []
+        environments: list[SimulatedEnvironment] = []
 
-        async def make(**how: Any) -> Yard:
-            opening = open_yard(database_url, **how, **form_of_yard)
-            yards.append(await stack.enter_async_context(opening))
-            return yards[0]
+        async def make(**how: Any) -> SimulatedEnvironment:
+            opening = open_environment(database_url, **how, **form_of_environment)
+            environments.append(await stack.enter_async_context(opening))
+            return environments[0]
 
         yield make
-        for yard in yards:
-            await check_promises(yard)
+        for environment in environments:
+            await check_promises(environment)
 
 
 @pytest.fixture
-async def yard(new_yard: NewYard) -> Yard:
+async def environment(new_environment: NewEnvironment) -> SimulatedEnvironment:
     """Two hubs of eight hosts; nothing takes any time."""
-    return await new_yard()
+    return await new_environment()
 
 
-async def check_promises(yard: Yard) -> None:
+async def check_promises(environment: SimulatedEnvironment) -> None:
     """Scarce things once, every order with a next action, no acknowledged write lost, nothing left unlisted."""
-    breaches = await yard.breaches()
+    breaches = await environment.breaches()
     assert breaches == [], "\n".join(str(breach) for breach in breaches)

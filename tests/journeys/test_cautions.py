@@ -8,9 +8,9 @@ import pytest
 
 from boatyard.model.generated.boatyard import HubFindingResult
 from boatyard.model.generated.osac import ConditionStatus, Hub, HubState
-from boatyard.resources.hubs.check.report import report
-from boatyard.resources.hubs.check.run import check
-from tests.support.yard import Yard
+from boatyard.resources.hubs.check.report import make_report
+from boatyard.resources.hubs.check.run import check_hub
+from tests.support.simulated.environment import SimulatedEnvironment
 
 pytestmark = pytest.mark.forms("embedded")  # where the worker runs roles itself
 
@@ -18,20 +18,22 @@ HUB = "hub-2"
 WORDS = "runs of roles are not set apart on their machine"
 
 
-async def looked_at(yard: Yard) -> Hub:
-    await yard.change_hub(HUB)
-    await yard.run(within=timedelta(minutes=5))
-    hub = await yard.ledger.documents.get(Hub, HUB)
+async def looked_at(environment: SimulatedEnvironment) -> Hub:
+    await environment.change_hub(HUB)
+    await environment.run(within=timedelta(minutes=5))
+    hub = await environment.ledger.documents.get(Hub, HUB)
     assert hub is not None
     return hub
 
 
-async def test_roles_that_are_not_set_apart_are_a_caution_and_no_failure(yard: Yard) -> None:
-    yard.roles.warning = WORDS
-    hub = await looked_at(yard)
+async def test_roles_that_are_not_set_apart_are_a_caution_and_no_failure(
+    environment: SimulatedEnvironment,
+) -> None:
+    environment.roles.warning = WORDS
+    hub = await looked_at(environment)
 
-    looked = await check(hub, None, yard.clock.now())  # type: ignore[arg-type] # an embedded hub is not asked
-    told = report(hub, "", looked.findings)
+    looked = await check_hub(hub, None, environment.clock.now())  # type: ignore[arg-type] # an embedded hub is not asked
+    told = make_report(hub, "", looked.findings)
 
     assert hub.status.state == HubState.READY
     assert [(one.status, one.message) for one in hub.status.conditions] == [
@@ -44,6 +46,6 @@ async def test_roles_that_are_not_set_apart_are_a_caution_and_no_failure(yard: Y
     ]
     assert told.findings[1].message == WORDS
 
-    yard.roles.warning = ""
-    hub = await looked_at(yard)
+    environment.roles.warning = ""
+    hub = await looked_at(environment)
     assert [one.message for one in hub.status.conditions] == [""]

@@ -6,33 +6,37 @@ import asyncpg
 
 from boatyard.model.generated.boatyard import StepState
 from boatyard.model.generated.osac import ClusterConditionType, ClusterState, ConditionStatus
-from tests.journeys.conftest import NewYard
-from tests.support.stage import BEGIN
-from tests.support.yard import Yard
+from tests.journeys.conftest import NewEnvironment
+from tests.support.simulated.environment import SimulatedEnvironment
+from tests.support.simulated.twin import BEGIN
 
 
-async def test_an_order_becomes_a_ready_cluster_in_real_time_spans(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
-    web = await yard.order("web", sizes={"compute": 3})
+async def test_an_order_becomes_a_ready_cluster_in_real_time_spans(
+    new_environment: NewEnvironment,
+) -> None:
+    environment = await new_environment(delays="real")
+    web = await environment.order("web", sizes={"compute": 3})
 
-    await yard.run_to(web, ClusterState.READY)
+    await environment.run_to(web, ClusterState.READY)
 
-    cluster = await yard.cluster(web)
+    cluster = await environment.cluster(web)
     assert cluster.status.ready_nodes == {"compute": 3}
     assert cluster.status.node_sets["compute"].size == 3
     assert cluster.status.api_url.startswith("https://api.web-")
     assert cluster.status.console_url.startswith("https://console.apps.web-")
     assert cluster.status.observed_generation == 1
-    assert len(await yard.names("node", web)) == 3
-    minutes = (yard.clock.now() - BEGIN).total_seconds() / 60
+    assert len(await environment.names("node", web)) == 3
+    minutes = (environment.clock.now() - BEGIN).total_seconds() / 60
     assert 15 < minutes < 45, "the time is spent by the twin, not by us"
 
 
-async def test_every_condition_is_true_or_false_with_a_time_when_ready(yard: Yard) -> None:
-    web = await yard.order("web")
-    await yard.run_to(web, ClusterState.READY)
+async def test_every_condition_is_true_or_false_with_a_time_when_ready(
+    environment: SimulatedEnvironment,
+) -> None:
+    web = await environment.order("web")
+    await environment.run_to(web, ClusterState.READY)
 
-    conditions = {c.type: c for c in (await yard.cluster(web)).status.conditions}
+    conditions = {c.type: c for c in (await environment.cluster(web)).status.conditions}
 
     kinds = ClusterConditionType
     true = {name for name, found in conditions.items() if found.status == ConditionStatus.TRUE}
@@ -47,71 +51,75 @@ async def test_every_condition_is_true_or_false_with_a_time_when_ready(yard: Yar
     assert all(found.last_transition_time and found.reason for found in conditions.values())
 
 
-async def test_several_node_sets_get_hosts_of_their_own(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 2, "support": 1})
-    await yard.run_to(web, ClusterState.READY)
+async def test_several_node_sets_get_hosts_of_their_own(environment: SimulatedEnvironment) -> None:
+    web = await environment.order("web", sizes={"compute": 2, "support": 1})
+    await environment.run_to(web, ClusterState.READY)
 
-    assert (await yard.cluster(web)).status.ready_nodes == {"compute": 2, "support": 1}
-    assert len(set(await yard.names("host", web))) == 3
-
-
-async def test_a_cluster_without_nodes_becomes_ready(yard: Yard) -> None:
-    bare = await yard.order("bare", sizes={"compute": 0})
-    await yard.run_to(bare, ClusterState.READY)
-
-    assert await yard.names("host", bare) == []
+    assert (await environment.cluster(web)).status.ready_nodes == {"compute": 2, "support": 1}
+    assert len(set(await environment.names("host", web))) == 3
 
 
-async def test_steps_that_do_not_need_each_other_run_together(new_yard: NewYard) -> None:
-    yard = await new_yard(overrides={"host": 60.0})
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.turn()
+async def test_a_cluster_without_nodes_becomes_ready(environment: SimulatedEnvironment) -> None:
+    bare = await environment.order("bare", sizes={"compute": 0})
+    await environment.run_to(bare, ClusterState.READY)
 
-    steps = {step.name: step.state for step in (await yard.order_of(web)).status.steps}
+    assert await environment.names("host", bare) == []
+
+
+async def test_steps_that_do_not_need_each_other_run_together(
+    new_environment: NewEnvironment,
+) -> None:
+    environment = await new_environment(overrides={"host": 60.0})
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.turn()
+
+    steps = {step.name: step.state for step in (await environment.order_of(web)).status.steps}
     assert steps["hosts"] == StepState.WAITING
-    assert await yard.names("network", web), "the VLAN does not wait for the host"
-    assert await yard.names("port", web) == [], "the port does"
+    assert await environment.names("network", web), "the VLAN does not wait for the host"
+    assert await environment.names("port", web) == [], "the port does"
 
 
-async def test_strangers_with_the_same_name_get_different_dns_names(yard: Yard) -> None:
-    ours = await yard.order("web", sizes={"compute": 1})
-    theirs = await yard.order("web", tenant="globex", sizes={"compute": 1})
-    await yard.run_to(ours, ClusterState.READY)
-    await yard.run_to(theirs, ClusterState.READY)
+async def test_strangers_with_the_same_name_get_different_dns_names(
+    environment: SimulatedEnvironment,
+) -> None:
+    ours = await environment.order("web", sizes={"compute": 1})
+    theirs = await environment.order("web", tenant="globex", sizes={"compute": 1})
+    await environment.run_to(ours, ClusterState.READY)
+    await environment.run_to(theirs, ClusterState.READY)
 
-    names = await yard.names("record")
+    names = await environment.names("record")
     assert len(names) == len(set(names)) == 4
 
 
-async def test_ten_orders_at_once_share_nothing(new_yard: NewYard) -> None:
-    yard = await new_yard()
+async def test_ten_orders_at_once_share_nothing(new_environment: NewEnvironment) -> None:
+    environment = await new_environment()
     orders = [
-        await yard.order(f"web-{n}", tenant=("acme", "globex")[n % 2], sizes={"compute": 1})
+        await environment.order(f"web-{n}", tenant=("acme", "globex")[n % 2], sizes={"compute": 1})
         for n in range(10)
     ]
     for order in orders:
-        await yard.run_to(order, ClusterState.READY)
+        await environment.run_to(order, ClusterState.READY)
 
-    truth = await yard.call("truth")
+    truth = await environment.call("truth")
     for kind in ("host", "port", "network", "subnet", "floating", "record"):
         names = [(hub, n) for hub in truth for ns in truth[hub].get(kind, {}).values() for n in ns]
         assert len(names) == len(set(names)) >= 10, kind
-    net = {e["key"]: e["applied"] - e["removed"] for e in await yard.call("effects")}
+    net = {e["key"]: e["applied"] - e["removed"] for e in await environment.call("effects")}
     assert set(net.values()) == {1}, "nothing was made twice"
 
 
-async def test_secrets_are_nowhere_in_the_clear(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    order = await yard.order_of(web)
+async def test_secrets_are_nowhere_in_the_clear(environment: SimulatedEnvironment) -> None:
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    order = await environment.order_of(web)
     kubeconfig = order.status.credentials.kubeconfig
     token = kubeconfig.rpartition("token: ")[2].strip()
     assert len(token) == 40
     planted = ("pull-secret-of-web", token, order.status.credentials.password)
-    await yard.delete(web)
-    await yard.run_until_gone(web)
+    await environment.delete(web)
+    await environment.run_until_gone(web)
 
-    connection = await asyncpg.connect(yard.database_url)
+    connection = await asyncpg.connect(environment.database_url)
     try:
         tables = [
             row[0]

@@ -13,16 +13,18 @@ from boatyard.model.generated.osac import ClusterState
 from boatyard.proof import invariants
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.hub import Thing
-from tests.support.yard import Yard, open_yard
+from tests.support.simulated.environment import SimulatedEnvironment, open_environment
 
 Plant = Callable[["Planted"], Awaitable[None]]
 
 
 class Planted:
-    """A yard with one cluster that is READY, and ways past every guard."""
+    """An environment with one cluster that is READY, and ways past every guard."""
 
-    def __init__(self, yard: Yard, database_url: str, cluster_id: str) -> None:
-        self.yard = yard
+    def __init__(
+        self, environment: SimulatedEnvironment, database_url: str, cluster_id: str
+    ) -> None:
+        self.environment = environment
         self.url = database_url
         self.id = cluster_id
 
@@ -35,31 +37,33 @@ class Planted:
             await connection.close()
 
     def make(self, kind: str, key: str, name: str, hub: str = "hub-1") -> Thing:
-        state = self.yard.world.state
-        return state.make(Thing(kind, hub, key, name), self.yard.clock.now().timestamp())
+        state = self.environment.world.state
+        return state.make(Thing(kind, hub, key, name), self.environment.clock.now().timestamp())
 
     def remove(self, thing: Thing) -> None:
-        self.yard.world.state.remove(thing, self.yard.clock.now().timestamp())
+        self.environment.world.state.remove(thing, self.environment.clock.now().timestamp())
 
     def name_of(self, kind: str, item: str) -> str:
-        things = self.yard.world.state.things(f"{self.id}/{item}")
+        things = self.environment.world.state.things(f"{self.id}/{item}")
         return next(thing.name for thing in things if thing.kind == kind)
 
     async def delete(self) -> None:
-        await self.yard.delete(self.id)
-        await self.yard.run_until_gone(self.id)
+        await self.environment.delete(self.id)
+        await self.environment.run_until_gone(self.id)
 
     async def breaches(self) -> list[invariants.Breach]:
-        twin = LocalTwin(self.yard.world, self.yard.clock)
-        return await invariants.check(self.yard.ledger, twin, acknowledged=self.yard.acknowledged)
+        twin = LocalTwin(self.environment.world, self.environment.clock)
+        return await invariants.check_invariants(
+            self.environment.ledger, twin, acknowledged=self.environment.acknowledged
+        )
 
 
 @pytest.fixture
 async def planted(database_url: str) -> AsyncIterator[Planted]:
-    async with open_yard(database_url) as yard:
-        cluster_id = await yard.order("web")
-        await yard.run_to(cluster_id, ClusterState.READY)
-        yield Planted(yard, database_url, cluster_id)
+    async with open_environment(database_url) as environment:
+        cluster_id = await environment.order("web")
+        await environment.run_to(cluster_id, ClusterState.READY)
+        yield Planted(environment, database_url, cluster_id)
 
 
 async def test_a_healthy_yard_has_no_breach(planted: Planted) -> None:
@@ -117,7 +121,7 @@ async def a_pool_is_miscounted(planted: Planted) -> None:
 
 async def more_was_promised_once(planted: Planted) -> None:
     """Placed without a reservation, which the log alone can tell."""
-    cluster = await planted.yard.cluster(planted.id)
+    cluster = await planted.environment.cluster(planted.id)
     twice = msgspec.structs.replace(
         cluster,
         id="twice",
@@ -130,8 +134,8 @@ async def more_was_promised_once(planted: Planted) -> None:
             },
         ),
     )
-    now = planted.yard.clock.now()
-    await planted.yard.ledger.commit([Insert(twice), Due("Cluster", "twice", now)], now=now)
+    now = planted.environment.clock.now()
+    await planted.environment.ledger.commit([Insert(twice), Due("Cluster", "twice", now)], now=now)
 
 
 async def a_cluster_is_forgotten(planted: Planted) -> None:
@@ -143,16 +147,16 @@ async def an_order_is_forgotten(planted: Planted) -> None:
 
 
 async def a_write_is_lost(planted: Planted) -> None:
-    planted.yard.acknowledged.append(("Cluster", planted.id, 99))
+    planted.environment.acknowledged.append(("Cluster", planted.id, 99))
 
 
 async def an_event_is_missing(planted: Planted) -> None:
-    await planted.yard.ledger.events.publish()
+    await planted.environment.ledger.events.publish()
     await planted.sql("delete from events where seq = 5")
 
 
 async def an_object_goes_back(planted: Planted) -> None:
-    await planted.yard.ledger.events.publish()
+    await planted.environment.ledger.events.publish()
     await planted.sql(
         "update events set data = jsonb_set(data, '{metadata,version}', '0') where seq = "
         "(select max(seq) from events where kind = 'Cluster' and id = 'ID')"
@@ -191,19 +195,19 @@ async def a_receipt_is_false(planted: Planted) -> None:
 
 
 async def what_is_present_is_not_there(planted: Planted) -> None:
-    state = planted.yard.world.state
+    state = planted.environment.world.state
     planted.remove(next(thing for thing in state.things(f"{planted.id}/api-name")))
 
 
 async def something_is_there_twice(planted: Planted) -> None:
     key = f"{planted.id}/host/compute-0"
-    free = planted.yard.world.state.hubs["hub-1"].free["bm-small"][0]
+    free = planted.environment.world.state.hubs["hub-1"].free_hosts["bm-small"][0]
     planted.make("host", key, free)
 
 
 async def something_was_there_twice_once(planted: Planted) -> None:
     key = f"{planted.id}/host/compute-0"
-    free = planted.yard.world.state.hubs["hub-1"].free["bm-small"][0]
+    free = planted.environment.world.state.hubs["hub-1"].free_hosts["bm-small"][0]
     planted.remove(planted.make("host", key, free))
 
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.model.generated.osac import ClusterState
 from tests.journeys.conftest import check_promises
 from tests.support.postgres import migrated
-from tests.support.stage import EVEN, small_layout
-from tests.support.yard import Yard, open_yard
+from tests.support.simulated.environment import SimulatedEnvironment, open_environment
+from tests.support.simulated.twin import EVEN, small_layout
 
 SERVICES = st.sampled_from(["inventory", "l2", "l3", "dns", "platform", "checks", "*"])
 WHO = st.integers(0, 2)
@@ -41,53 +41,57 @@ def test_every_life_can_be_taken_back(
 async def _live(postgres: EmbeddedPostgres, moves: list[tuple[object, ...]]) -> None:
     async with (
         migrated(postgres) as url,
-        open_yard(url, layout=small_layout(hosts=5, hubs=2), overrides=EVEN) as yard,
+        open_environment(url, layout=small_layout(hosts=5, hubs=2), overrides=EVEN) as environment,
     ):
         orders: list[str] = []
         for verb, *args in moves:
-            await _move(yard, orders, str(verb), args)
-        await check_promises(yard)
+            await _move(environment, orders, str(verb), args)
+        await check_promises(environment)
 
-        await yard.heal()
+        await environment.heal()
         for order in orders:
-            if await yard.state(order) is not None:
-                await yard.delete(order)
-        await yard.run_until_nothing_is_left()
+            if await environment.state(order) is not None:
+                await environment.delete(order)
+        await environment.run_until_nothing_is_left()
 
-        await yard.assert_nothing_left()
-        await check_promises(yard)
+        await environment.assert_nothing_left()
+        await check_promises(environment)
 
 
-async def _move(yard: Yard, orders: list[str], verb: str, args: list[object]) -> None:
+async def _move(
+    environment: SimulatedEnvironment, orders: list[str], verb: str, args: list[object]
+) -> None:
     match verb, *args:
         case "order", int(size):
-            orders.append(await yard.order(f"web-{len(orders)}", sizes={"compute": size}))
+            orders.append(await environment.order(f"web-{len(orders)}", sizes={"compute": size}))
         case "break", str(service), str(profile):
-            await yard.break_service(service, profile, every=5)
+            await environment.break_service(service, profile, every=5)
         case "heal":
-            await yard.heal()
+            await environment.heal()
         case "step", int(count):
-            await yard.turn()
+            await environment.turn()
             for _ in range(count):
-                await yard.step()
+                await environment.step()
         case "pass", int(minutes):
-            await yard.run(within=timedelta(minutes=minutes))
+            await environment.run(within=timedelta(minutes=minutes))
         case _, int(who), *rest if who < len(orders):
-            await _change(yard, orders[who], verb, rest)
+            await _change(environment, orders[who], verb, rest)
 
 
-async def _change(yard: Yard, order: str, verb: str, rest: list[object]) -> None:
-    state = await yard.state(order)
+async def _change(
+    environment: SimulatedEnvironment, order: str, verb: str, rest: list[object]
+) -> None:
+    state = await environment.state(order)
     if state in (None, ClusterState.DELETING) and verb != "delete":
         return
     if state is None:
         return
     match verb, *rest:
         case "scale", int(size):
-            await yard.scale(order, compute=size)
+            await environment.scale(order, compute=size)
         case "version", str(version):
-            await yard.set_version(order, version)
+            await environment.set_version(order, version)
         case "delete":
-            await yard.delete(order)
+            await environment.delete(order)
         case "retry":
-            await yard.retry_if_ordered(order)
+            await environment.retry_if_ordered(order)

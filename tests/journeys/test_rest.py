@@ -13,198 +13,217 @@ from boatyard.model.generated.osac import (
     ClusterState,
     ConditionStatus,
 )
-from boatyard.platforms.port import Rest
-from tests.journeys.conftest import NewYard
-from tests.support import resting
-from tests.support.stage import EVEN
-from tests.support.yard import Yard
+from boatyard.platforms.port import RestMode
+from tests.journeys.conftest import NewEnvironment
+from tests.support.simulated import lifecycle
+from tests.support.simulated.environment import SimulatedEnvironment
+from tests.support.simulated.twin import EVEN
 
 
-async def _conditions(yard: Yard, cluster_id: str) -> dict[str, tuple[bool, str]]:
+async def _conditions(
+    environment: SimulatedEnvironment, cluster_id: str
+) -> dict[str, tuple[bool, str]]:
     return {
         ClusterConditionType(one.type).name: (
             one.status == ConditionStatus.TRUE,
             one.reason or "",
         )
-        for one in (await yard.cluster(cluster_id)).status.conditions
+        for one in (await environment.cluster(cluster_id)).status.conditions
     }
 
 
-@pytest.mark.parametrize("deep, rest", [(False, Rest.FROZEN), (True, Rest.STOPPED)])
+@pytest.mark.parametrize("deep, rest", [(False, RestMode.FROZEN), (True, RestMode.STOPPED)])
 async def test_a_cluster_rests_and_is_awake_again(
-    new_yard: NewYard, deep: bool, rest: Rest
+    new_environment: NewEnvironment, deep: bool, rest: RestMode
 ) -> None:
-    yard = await new_yard(delays="demo")
-    web = await yard.order("web", sizes={"compute": 2})
-    await yard.run_to(web, ClusterState.READY)
-    before, credentials = await yard.held(web), (await yard.order_of(web)).status.credentials
+    environment = await new_environment(delays="demo")
+    web = await environment.order("web", sizes={"compute": 2})
+    await environment.run_to(web, ClusterState.READY)
+    before, credentials = (
+        await environment.held(web),
+        (await environment.order_of(web)).status.credentials,
+    )
 
-    await resting.hibernate(yard, web, deep=deep)
-    await yard.turn()
-    assert await yard.state(web) == ClusterState.PROGRESSING
-    await yard.run_to(web, ClusterState.HIBERNATED)
+    await lifecycle.hibernate(environment, web, deep=deep)
+    await environment.turn()
+    assert await environment.state(web) == ClusterState.PROGRESSING
+    await environment.run_to(web, ClusterState.HIBERNATED)
 
-    assert await resting.rest_of(yard, web) == rest
-    assert await yard.held(web) == before
-    cluster = await yard.cluster(web)
+    assert await lifecycle.rest_of(environment, web) == rest
+    assert await environment.held(web) == before
+    cluster = await environment.cluster(web)
     assert cluster.status.node_sets["compute"].size == 2
     assert cluster.status.ready_nodes == {}
     assert cluster.status.rest == (ClusterRest.STOPPED if deep else ClusterRest.FROZEN)
-    conditions = await _conditions(yard, web)
+    conditions = await _conditions(environment, web)
     assert conditions["CLUSTER_AVAILABLE"] == (False, "Hibernated")
     assert conditions["READY"] == (False, "Hibernated")
     assert not conditions["FAILED"][0]
     assert not conditions["DEGRADED"][0]
     assert conditions["INFRASTRUCTURE_READY"][0]
 
-    await resting.resume(yard, web)
-    await yard.turn()
-    await yard.run_to(web, ClusterState.READY)
+    await lifecycle.resume(environment, web)
+    await environment.turn()
+    await environment.run_to(web, ClusterState.READY)
 
-    assert await yard.held(web) == before
-    assert (await yard.order_of(web)).status.credentials == credentials
-    cluster = await yard.cluster(web)
+    assert await environment.held(web) == before
+    assert (await environment.order_of(web)).status.credentials == credentials
+    cluster = await environment.cluster(web)
     assert (cluster.status.rest, cluster.status.ready_nodes) == (ClusterRest.AWAKE, {"compute": 2})
 
 
-async def test_nobody_is_asked_while_it_rests_and_everybody_afterwards(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    first = {i.key for i in (await yard.order_of(web)).status.items if i.kind == "check"}
+async def test_nobody_is_asked_while_it_rests_and_everybody_afterwards(
+    environment: SimulatedEnvironment,
+) -> None:
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    first = {i.key for i in (await environment.order_of(web)).status.items if i.kind == "check"}
     assert first
 
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.HIBERNATED)
-    await yard.break_service("checks", "dead")
-    await yard.run(within=timedelta(minutes=30))
-    assert await yard.state(web) == ClusterState.HIBERNATED
-    order = await yard.order_of(web)
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.HIBERNATED)
+    await environment.break_service("checks", "dead")
+    await environment.run(within=timedelta(minutes=30))
+    assert await environment.state(web) == ClusterState.HIBERNATED
+    order = await environment.order_of(web)
     assert [item for item in order.status.items if item.kind == "check"] == []
 
-    await yard.heal()
-    await resting.resume(yard, web)
-    await yard.run_to(web, ClusterState.READY)
-    again = {i.key for i in (await yard.order_of(web)).status.items if i.kind == "check"}
+    await environment.heal()
+    await lifecycle.resume(environment, web)
+    await environment.run_to(web, ClusterState.READY)
+    again = {i.key for i in (await environment.order_of(web)).status.items if i.kind == "check"}
     assert len(again) == len(first)
     assert again.isdisjoint(first), "each question is asked anew"
 
 
-async def test_a_lost_node_is_no_trouble_while_it_rests(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 2})
-    await yard.run_to(web, ClusterState.READY)
-    await resting.hibernate(yard, web, deep=True)
-    await yard.run_to(web, ClusterState.HIBERNATED)
-    host = (await yard.names("host", web))[0]
-    hub = (await yard.cluster(web)).status.hub
+async def test_a_lost_node_is_no_trouble_while_it_rests(environment: SimulatedEnvironment) -> None:
+    web = await environment.order("web", sizes={"compute": 2})
+    await environment.run_to(web, ClusterState.READY)
+    await lifecycle.hibernate(environment, web, deep=True)
+    await environment.run_to(web, ClusterState.HIBERNATED)
+    host = (await environment.names("host", web))[0]
+    hub = (await environment.cluster(web)).status.hub
 
-    await yard.call("power_off", hub=hub, host=host)
-    await yard.run(within=timedelta(minutes=30))
+    await environment.call("power_off", hub=hub, host=host)
+    await environment.run(within=timedelta(minutes=30))
 
-    assert await yard.state(web) == ClusterState.HIBERNATED
-    await yard.call("power_off", hub=hub, host=host, on=True)
-    await resting.resume(yard, web)
-    await yard.run_to(web, ClusterState.READY)
+    assert await environment.state(web) == ClusterState.HIBERNATED
+    await environment.call("power_off", hub=hub, host=host, on=True)
+    await lifecycle.resume(environment, web)
+    await environment.run_to(web, ClusterState.READY)
 
 
-async def test_a_freeze_that_lasts_becomes_a_stop(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="demo")
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.HIBERNATED)
+async def test_a_freeze_that_lasts_becomes_a_stop(new_environment: NewEnvironment) -> None:
+    environment = await new_environment(delays="demo")
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.HIBERNATED)
 
-    await yard.run(within=timedelta(minutes=55))
-    assert await resting.rest_of(yard, web) == Rest.FROZEN
-    await yard.run(within=timedelta(minutes=10))
+    await environment.run(within=timedelta(minutes=55))
+    assert await lifecycle.rest_of(environment, web) == RestMode.FROZEN
+    await environment.run(within=timedelta(minutes=10))
 
-    assert await resting.rest_of(yard, web) == Rest.STOPPED
-    cluster = await yard.cluster(web)
+    assert await lifecycle.rest_of(environment, web) == RestMode.STOPPED
+    cluster = await environment.cluster(web)
     assert (cluster.spec.rest, cluster.status.rest) == (ClusterRest.FROZEN, ClusterRest.STOPPED)
-    states = [row for row in await resting.notes_of(yard, "Cluster", web) if row != "Changed"]
+    states = [
+        row for row in await lifecycle.notes_of(environment, "Cluster", web) if row != "Changed"
+    ]
     assert states[-2:] == ["Hibernated", "Stopped"], "to its owner it rested all the while"
 
-    await resting.resume(yard, web)
-    await yard.run_to(web, ClusterState.READY)
-    assert await resting.rest_of(yard, web) == Rest.AWAKE
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.HIBERNATED)
-    assert await resting.rest_of(yard, web) == Rest.FROZEN, "another rest begins frozen again"
+    await lifecycle.resume(environment, web)
+    await environment.run_to(web, ClusterState.READY)
+    assert await lifecycle.rest_of(environment, web) == RestMode.AWAKE
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.HIBERNATED)
+    assert await lifecycle.rest_of(environment, web) == RestMode.FROZEN, (
+        "another rest begins frozen again"
+    )
 
 
-async def test_a_stop_that_cannot_be_had_at_once_is_tried_again(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="demo")
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.HIBERNATED)
-    await yard.break_service("platform.ensure_cluster", "dead")
+async def test_a_stop_that_cannot_be_had_at_once_is_tried_again(
+    new_environment: NewEnvironment,
+) -> None:
+    environment = await new_environment(delays="demo")
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.HIBERNATED)
+    await environment.break_service("platform.ensure_cluster", "dead")
 
-    await yard.run(within=timedelta(minutes=90))
-    assert await yard.state(web) == ClusterState.HIBERNATED
-    assert await resting.rest_of(yard, web) == Rest.FROZEN
+    await environment.run(within=timedelta(minutes=90))
+    assert await environment.state(web) == ClusterState.HIBERNATED
+    assert await lifecycle.rest_of(environment, web) == RestMode.FROZEN
 
-    await yard.heal()
-    await yard.run(within=timedelta(minutes=5))
-    assert await resting.rest_of(yard, web) == Rest.STOPPED
+    await environment.heal()
+    await environment.run(within=timedelta(minutes=5))
+    assert await lifecycle.rest_of(environment, web) == RestMode.STOPPED
 
 
-async def test_a_resting_cluster_is_taken_back_whole(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="demo")
-    web = await yard.order("web", sizes={"compute": 2})
-    await yard.run_to(web, ClusterState.READY)
-    await resting.hibernate(yard, web, deep=True)
-    await yard.run_to(web, ClusterState.HIBERNATED)
+async def test_a_resting_cluster_is_taken_back_whole(new_environment: NewEnvironment) -> None:
+    environment = await new_environment(delays="demo")
+    web = await environment.order("web", sizes={"compute": 2})
+    await environment.run_to(web, ClusterState.READY)
+    await lifecycle.hibernate(environment, web, deep=True)
+    await environment.run_to(web, ClusterState.HIBERNATED)
 
-    await yard.delete(web)
-    await yard.run_until_gone(web)
+    await environment.delete(web)
+    await environment.run_until_gone(web)
 
-    assert (await yard.receipt_of(web)).left == ()
-    await yard.assert_nothing_left()
+    assert (await environment.receipt_of(web)).left == ()
+    await environment.assert_nothing_left()
 
 
 @pytest.mark.form_cases("moments", [0, 2, 4], on_hub=[2])
-async def test_a_mind_changed_while_it_falls_asleep(new_yard: NewYard, moments: int) -> None:
-    yard = await new_yard(overrides={**EVEN, "rest": 3.0, "resume": 3.0})
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
+async def test_a_mind_changed_while_it_falls_asleep(
+    new_environment: NewEnvironment, moments: int
+) -> None:
+    environment = await new_environment(overrides={**EVEN, "rest": 3.0, "resume": 3.0})
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
 
-    await resting.hibernate(yard, web)
-    await yard.turn()
+    await lifecycle.hibernate(environment, web)
+    await environment.turn()
     for _ in range(moments):
-        await yard.step()
-    await resting.resume(yard, web)
-    await yard.turn()
-    await yard.run_to(web, ClusterState.READY)
+        await environment.step()
+    await lifecycle.resume(environment, web)
+    await environment.turn()
+    await environment.run_to(web, ClusterState.READY)
 
-    assert await resting.rest_of(yard, web) == Rest.AWAKE
-    assert (await resting.seen(yard, web))["available"]
+    assert await lifecycle.rest_of(environment, web) == RestMode.AWAKE
+    assert (await lifecycle.seen(environment, web))["available"]
 
 
-async def test_somebody_who_wakes_it_behind_our_back_is_corrected(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.HIBERNATED)
-    hub = yard.world.state.hubs[(await yard.cluster(web)).status.hub]
+async def test_somebody_who_wakes_it_behind_our_back_is_corrected(
+    environment: SimulatedEnvironment,
+) -> None:
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.HIBERNATED)
+    hub = environment.world.state.hubs[(await environment.cluster(web)).status.hub]
     thing = hub.things["cluster"][f"{web}/cluster"]
-    yard.world.state.set(thing, extra=(*thing.extra[:6], "", *thing.extra[7:]))
-    assert await resting.rest_of(yard, web) == Rest.AWAKE
+    environment.world.state.replace(thing, extra=(*thing.extra[:6], "", *thing.extra[7:]))
+    assert await lifecycle.rest_of(environment, web) == RestMode.AWAKE
 
-    await yard.run(within=timedelta(minutes=3))
+    await environment.run(within=timedelta(minutes=3))
 
-    assert await resting.rest_of(yard, web) == Rest.FROZEN
-    assert await yard.state(web) == ClusterState.HIBERNATED
+    assert await lifecycle.rest_of(environment, web) == RestMode.FROZEN
+    assert await environment.state(web) == ClusterState.HIBERNATED
 
 
-async def test_a_platform_that_cannot_rest_says_so_and_resume_mends_it(yard: Yard) -> None:
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    await yard.call("set_mood", order_id=web, step="install", mood="refused")
+async def test_a_platform_that_cannot_rest_says_so_and_resume_mends_it(
+    environment: SimulatedEnvironment,
+) -> None:
+    web = await environment.order("web", sizes={"compute": 1})
+    await environment.run_to(web, ClusterState.READY)
+    await environment.call("set_mood", order_id=web, step="install", mood="refused")
 
-    await resting.hibernate(yard, web)
-    await yard.run_to(web, ClusterState.FAILED)
-    assert (await yard.order_of(web)).status.phase == OrderPhase.FAILED
+    await lifecycle.hibernate(environment, web)
+    await environment.run_to(web, ClusterState.FAILED)
+    assert (await environment.order_of(web)).status.phase == OrderPhase.FAILED
 
-    await yard.call("set_mood", order_id=web, step="install", mood="")
-    await resting.resume(yard, web)
-    await yard.run_to(web, ClusterState.READY)
+    await environment.call("set_mood", order_id=web, step="install", mood="")
+    await lifecycle.resume(environment, web)
+    await environment.run_to(web, ClusterState.READY)

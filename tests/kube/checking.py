@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from boatyard.checks.drivers.kube import KubeChecks
-from boatyard.checks.drivers.kube.asking import Manner
+from boatyard.checks.drivers.kube.check_context import CheckSettings
 from boatyard.checks.port import Subject
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
@@ -41,7 +41,7 @@ async def resolve(name: str) -> str | None:
 
 
 async def ask(name: str, subject: Subject, **manner: Any) -> Outcome:
-    return await KubeChecks(Manner(**manner)).ask(name, subject)
+    return await KubeChecks(CheckSettings(**manner)).run_check(name, subject)
 
 
 async def reason(name: str, subject: Subject) -> str:

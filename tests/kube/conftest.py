@@ -12,8 +12,8 @@ from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from tests.kube.checking import things_left, until
 from tests.support.control_plane import Authority, ControlPlane, control_plane
-from tests.support.hypershift_player import hypershift_hub
-from tests.support.hypershift_tenant import (  # noqa: F401 - fixtures
+from tests.support.kube_hub.fake_hypershift import hypershift_hub
+from tests.support.kube_hub.hypershift_tenant import (  # noqa: F401 - fixtures
     kubectl,
     played_hub,
     player,

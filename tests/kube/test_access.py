@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.config import in_cluster, read_kubeconfig
+from boatyard.kube.config import in_cluster_config, read_kubeconfig
 from boatyard.kube.kinds import CONFIG_MAPS, CSRS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from boatyard.model.errors import Refused, Unavailable
 from tests.support.control_plane import ControlPlane, key_pem
@@ -80,7 +80,7 @@ async def test_a_mounted_service_account_is_found_and_its_token_renewed(
     (tmp_path / "token").write_text("long.ago.expired")
     await allow(client, namespace, "list")
     env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(plane.port)}
-    inside = KubeClient(in_cluster(tmp_path, env))
+    inside = KubeClient(in_cluster_config(tmp_path, env))
 
     with pytest.raises(Refused) as refused:
         await inside.list(CONFIG_MAPS, inside.config.namespace)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.kinds import JOBS, NODES, PODS, RESOURCE_QUOTAS, Kind
+from boatyard.kube.kinds import JOBS, NODES, PODS, RESOURCE_QUOTAS, KubeKind
 from boatyard.model.errors import Refused
 from boatyard.model.outcome import Done
 from tests.kube.checking import (
@@ -25,9 +25,9 @@ from tests.kube.checking import (
     until,
 )
 from tests.support.control_plane import ControlPlane
-from tests.support.running_pods import pods_running
+from tests.support.kube_hub.running_pods import pods_running
 
-POLICIES = Kind(
+POLICIES = KubeKind(
     "admissionregistration.k8s.io",
     "v1",
     "validatingadmissionpolicies",
@@ -148,7 +148,7 @@ async def test_a_policy_that_refuses_the_workload_is_told(
 async def test_a_workload_nobody_asks_about_again_goes_by_itself(
     whole: ControlPlane, admin: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("boatyard.checks.drivers.kube.trial._KEPT_SECONDS", 1)
+    monkeypatch.setattr("boatyard.checks.drivers.kube.check_job._TTL_SECONDS", 1)
     async with pods_running(admin, SLOTS, how="image"):
         await ask("workload", subject_of(whole), trial_seconds=0.5, trial_deadline=2)
         assert await things_left(admin) != []
@@ -182,7 +182,7 @@ async def remove_trial(admin: KubeClient) -> None:
 
 
 @asynccontextmanager
-async def there_is(admin: KubeClient, kind: Kind, body: dict[str, Any]) -> AsyncIterator[None]:
+async def there_is(admin: KubeClient, kind: KubeKind, body: dict[str, Any]) -> AsyncIterator[None]:
     """While inside."""
     await admin.create(kind, body, "default")
     try:
@@ -202,7 +202,7 @@ async def policy_refuses(admin: KubeClient) -> bool:
     return await refuses(admin, JOBS, {"metadata": {"name": "probe"}, "spec": job})
 
 
-async def refuses(admin: KubeClient, kind: Kind, body: dict[str, Any]) -> bool:
+async def refuses(admin: KubeClient, kind: KubeKind, body: dict[str, Any]) -> bool:
     """Whether a rule just made is in force: the server takes a moment."""
     try:
         await admin.create(kind, body, "default")

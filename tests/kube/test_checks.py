@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from boatyard.checks.drivers.kube import KubeChecks
-from boatyard.checks.drivers.kube.api import fits
+from boatyard.checks.drivers.kube.api import matches_version
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import NODES
 from boatyard.model.errors import Refused, Unavailable
@@ -23,7 +23,7 @@ from tests.kube.checking import (
     things_left,
 )
 from tests.support.control_plane import Authority, ControlPlane, base64
-from tests.support.running_pods import pods_running, put_node
+from tests.support.kube_hub.running_pods import pods_running, put_node
 
 # --- all is well ------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ async def test_a_good_cluster_answers_every_question_with_yes(
     checks, subject = KubeChecks(), subject_of(whole)
     await checks.check_ready()
     async with pods_running(admin, SLOTS):
-        for name in checks.names():
+        for name in checks.list_names():
             await ask_until_done(name, subject)
             assert await things_left(admin) == [], name
     await checks.close()
@@ -42,7 +42,7 @@ async def test_a_good_cluster_answers_every_question_with_yes(
 
 async def test_one_call_is_enough_when_all_is_well(whole: ControlPlane, admin: KubeClient) -> None:
     async with pods_running(admin, SLOTS):
-        for name in KubeChecks().names():
+        for name in KubeChecks().list_names():
             assert await ask(name, subject_of(whole), trial_seconds=30.0) == Done()
 
 
@@ -116,7 +116,7 @@ async def test_a_wrong_version_is_found(whole: ControlPlane) -> None:
     ],
 )
 def test_versions_fit(wanted: str, served: str, so: bool) -> None:
-    assert fits(wanted, served) is so
+    assert matches_version(wanted, served) is so
 
 
 async def test_an_api_that_does_not_know_us_is_found(whole: ControlPlane) -> None:

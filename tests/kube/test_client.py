@@ -18,12 +18,12 @@ from boatyard.kube.kinds import (
     NODES,
     PODS,
     SECRETS,
-    Kind,
+    KubeKind,
 )
 from boatyard.model.errors import Conflict, Exists, NotFound, Refused, Unavailable
 from tests.support.control_plane import ControlPlane
 
-THINGS = Kind("test.example", "v1", "things", "Thing", True)
+THINGS = KubeKind("test.example", "v1", "things", "Thing", True)
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -176,8 +176,8 @@ async def test_a_budget_keeps_a_pod_from_leaving(client: KubeClient, namespace: 
 
 
 async def test_plain_text_is_read(client: KubeClient) -> None:
-    assert await client.text("/readyz") == "ok"
-    assert "etcd ok" in await client.text("/readyz", query={"verbose": ""})
+    assert await client.get_text("/readyz") == "ok"
+    assert "etcd ok" in await client.get_text("/readyz", query={"verbose": ""})
     assert (await client.call("GET", "/version"))["major"] == "1"
 
 

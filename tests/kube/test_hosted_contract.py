@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from tests.contracts import test_platform
-from tests.contracts.bench import Bench
+from tests.contracts.harness import PlatformHarness
 from tests.contracts.rules import Rule, rules_of
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_site import hosted_bench, played_hub
+from tests.support.kube_hub.hosted_harness import hosted_harness, played_hub
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
@@ -48,15 +48,15 @@ LEAVING: list[asyncio.Task[None]] = []
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bench(hub: ControlPlane, platform: str) -> AsyncIterator[Bench]:
-    there = await hosted_bench(hub, platform)
-    yield there.bench
+async def harness(hub: ControlPlane, platform: str) -> AsyncIterator[PlatformHarness]:
+    there = await hosted_harness(hub, platform)
+    yield there.harness
     LEAVING.append(asyncio.create_task(there.take_away()))
 
 
 @pytest.mark.parametrize("rule, platform", CASES)
-async def test_platform_rules(rule: Rule, bench: Bench, platform: str) -> None:
-    await rule(bench)
+async def test_platform_rules(rule: Rule, harness: PlatformHarness, platform: str) -> None:
+    await rule(harness)
 
 
 async def test_nothing_is_left_of_any_of_them() -> None:

@@ -20,8 +20,8 @@ from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_play import MACHINES, ORDERS, Play
-from tests.support.hosted_values import well
+from tests.support.kube_hub.hosted_values import well
+from tests.support.kube_hub.manual_hypershift import MACHINES, ORDERS, ManualHyperShift
 
 USER = "hosted-operator"
 RBAC = "rbac.authorization.k8s.io"
@@ -59,40 +59,42 @@ async def operator(hosting: KubeClient, hosting_plane: ControlPlane) -> AsyncIte
     await client.close()
 
 
-async def live(play: Play, admin: KubeClient) -> None:
+async def live(hypershift: ManualHyperShift, admin: KubeClient) -> None:
     """A whole life, the admin playing HyperShift."""
-    host = f"host-{play.id[:8]}"
-    play.client = admin
-    await play.up()
-    assert isinstance(await play.ensure(), Done)
-    await play.agent(host)
-    await play.join("compute-0", host)
-    await play.bind(host)
-    await play.machine("m-0", agent=host)
-    assert isinstance(await play.join("compute-0", host), Done)
-    await play.driver.observe(play.key)
-    await play.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
-    await play.driver.access(play.key)
-    assert "https://api.example:6443" in await read_by_others(play, admin)
-    await play.leave("compute-0")
-    await admin.delete(MACHINES, "m-0", play.home)
-    await play.leave("compute-0")
-    await play.machine_gone("m-0")
-    await play.bind(host, bound=False)
-    assert isinstance(await play.leave("compute-0"), Done)
-    await play.driver.list_owned()
+    host = f"host-{hypershift.id[:8]}"
+    hypershift.client = admin
+    await hypershift.up()
+    assert isinstance(await hypershift.ensure(), Done)
+    await hypershift.agent(host)
+    await hypershift.join("compute-0", host)
+    await hypershift.bind(host)
+    await hypershift.machine("m-0", agent=host)
+    assert isinstance(await hypershift.join("compute-0", host), Done)
+    await hypershift.driver.observe(hypershift.key)
+    await hypershift.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
+    await hypershift.driver.access(hypershift.key)
+    assert "https://api.example:6443" in await read_by_others(hypershift, admin)
+    await hypershift.leave("compute-0")
+    await admin.delete(MACHINES, "m-0", hypershift.home)
+    await hypershift.leave("compute-0")
+    await hypershift.machine_gone("m-0")
+    await hypershift.bind(host, bound=False)
+    assert isinstance(await hypershift.leave("compute-0"), Done)
+    await hypershift.driver.list_owned()
     for _ in range(2):
-        await play.driver.release_cluster(play.key)
-    await admin.delete(NAMESPACES, play.home)
+        await hypershift.driver.release_cluster(hypershift.key)
+    await admin.delete(NAMESPACES, hypershift.home)
 
 
-async def read_by_others(play: Play, admin: KubeClient) -> str:
+async def read_by_others(hypershift: ManualHyperShift, admin: KubeClient) -> str:
     """The kubeconfig, as tools that know OSAC find it: by the account `hub-access` beside the order."""
     account = f"system:serviceaccount:{ORDERS}:{hub_names.HUB_ACCESS}"
     reader = KubeClient(replace(admin.config, impersonate_user=account), timeout=30)
     try:
-        cluster = await reader.get(HOSTED_CLUSTERS, play.order, play.namespace)
-        secret = await reader.get(SECRETS, cluster["status"]["kubeconfig"]["name"], play.namespace)
+        cluster = await reader.get(HOSTED_CLUSTERS, hypershift.order, hypershift.namespace)
+        secret = await reader.get(
+            SECRETS, cluster["status"]["kubeconfig"]["name"], hypershift.namespace
+        )
     finally:
         await reader.close()
     return b64decode(secret["data"]["kubeconfig"]).decode()
@@ -103,11 +105,11 @@ async def test_a_whole_life_needs_no_more_than_these_rights(
     hosting: KubeClient, operator: KubeClient, settings: dict[str, str]
 ) -> None:
     await allow(hosting)
-    play = Play(operator, "Agent", settings)
-    await live(play, hosting)
+    hypershift = ManualHyperShift(operator, "Agent", settings)
+    await live(hypershift, hosting)
 
     async def is_gone() -> bool:
-        return isinstance(await play.driver.release_cluster(play.key), Done)
+        return isinstance(await hypershift.driver.release_cluster(hypershift.key), Done)
 
     for _ in range(300):
         if await is_gone():
@@ -123,14 +125,14 @@ async def test_without_one_of_them_it_says_what_it_may_not(
     hosting: KubeClient, operator: KubeClient, missing: int
 ) -> None:
     await allow(hosting, without=missing)
-    play = Play(operator, "Agent")
-    play.agents = f"hosts-{missing}"
-    settings = {**play.wanted.settings, "hosted.agent-namespace": play.agents}
-    play.wanted = replace(play.wanted, settings=settings)
-    await hosting.apply(NAMESPACES, play.agents, {})
+    hypershift = ManualHyperShift(operator, "Agent")
+    hypershift.agents = f"hosts-{missing}"
+    settings = {**hypershift.wanted.settings, "hosted.agent-namespace": hypershift.agents}
+    hypershift.wanted = replace(hypershift.wanted, settings=settings)
+    await hosting.apply(NAMESPACES, hypershift.agents, {})
     # Its provider is to mend that: for the tenant nothing is refused.
     with pytest.raises(Unavailable) as caught:
-        await live(play, hosting)
+        await live(hypershift, hosting)
     assert caught.value.reason == "Forbidden"
 
 
@@ -176,27 +178,27 @@ async def tries(ask: Callable[[], Awaitable[Any]], so: Callable[[], Awaitable[bo
 async def test_where_every_request_takes_long_it_gets_there_all_the_same(
     hosting: KubeClient,
 ) -> None:
-    play = Play(hosting, "Agent")
-    host = f"host-{play.id[:8]}"
-    play.client = SlowClient(hosting)
-    play.driver = play.another_driver()
-    play.client = hosting
+    hypershift = ManualHyperShift(hosting, "Agent")
+    host = f"host-{hypershift.id[:8]}"
+    hypershift.client = SlowClient(hosting)
+    hypershift.driver = hypershift.another_driver()
+    hypershift.client = hosting
 
     async def made() -> bool:
-        return bool((await hosting.list(HOSTED_CLUSTERS, play.namespace)).items)
+        return bool((await hosting.list(HOSTED_CLUSTERS, hypershift.namespace)).items)
 
     async def is_marked() -> bool:
-        labels = (await play.look_at_agent(host))["metadata"].get("labels") or {}
+        labels = (await hypershift.look_at_agent(host))["metadata"].get("labels") or {}
         return bool(labels)
 
     async def is_leaving() -> bool:
-        return (await play.slots()).get("compute-0", False)
+        return (await hypershift.slots()).get("compute-0", False)
 
-    assert await tries(play.ensure, made) <= 3
-    await play.say(well())
-    await hosting.apply(NAMESPACES, play.home, {})
-    await play.agent(host)
-    assert await tries(lambda: play.join("compute-0", host), is_marked) <= 3
-    await play.bind(host)
-    await play.machine("m-0", agent=host)
-    assert await tries(lambda: play.leave("compute-0"), is_leaving) <= 3
+    assert await tries(hypershift.ensure, made) <= 3
+    await hypershift.say(well())
+    await hosting.apply(NAMESPACES, hypershift.home, {})
+    await hypershift.agent(host)
+    assert await tries(lambda: hypershift.join("compute-0", host), is_marked) <= 3
+    await hypershift.bind(host)
+    await hypershift.machine("m-0", agent=host)
+    assert await tries(lambda: hypershift.leave("compute-0"), is_leaving) <= 3

@@ -25,11 +25,11 @@ from boatyard.platforms.drivers.hosted.kinds import (
     HOSTED_CLUSTERS,
     NETWORK_POLICIES,
 )
-from boatyard.platforms.port import Rest, RestoreWanted
+from boatyard.platforms.port import DesiredRestore, RestMode
 from tests.support.control_plane import base64
-from tests.support.hosted_play import Play, Spy
-from tests.support.hosted_values import condition, image_of, status, well, wish
-from tests.support.told_kube import connected, failure
+from tests.support.kube_hub.hosted_values import condition, image_of, status, well, wish
+from tests.support.kube_hub.manual_hypershift import ManualHyperShift, RecordingWriter
+from tests.support.scripted_kube import connected, failure
 
 
 @pytest.mark.parametrize("platform", ["Agent", "KubeVirt", "None"])
@@ -37,77 +37,79 @@ from tests.support.told_kube import connected, failure
 async def test_every_kind_of_cluster_is_accepted_by_the_real_crds(
     hosting: KubeClient, platform: str, publish: str
 ) -> None:
-    play = Play(hosting, platform, {"hosted.publish": publish})
-    assert isinstance(await play.ensure(), Waiting)
-    made = await play.cluster()
+    hypershift = ManualHyperShift(hosting, platform, {"hosted.publish": publish})
+    assert isinstance(await hypershift.ensure(), Waiting)
+    made = await hypershift.cluster()
     assert made["spec"]["platform"]["type"] == platform
-    assert made["spec"]["clusterID"] == play.id
+    assert made["spec"]["clusterID"] == hypershift.id
 
 
 async def test_a_cluster_gets_a_namespace_with_all_it_needs(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.ensure()
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.ensure()
     names = {
-        kind.kind: sorted(one["metadata"]["name"] for one in await play.all(kind))
+        kind.kind: sorted(one["metadata"]["name"] for one in await hypershift.all(kind))
         for kind in (ROLE_BINDINGS, NETWORK_POLICIES, HOSTED_CLUSTERS)
     }
     assert names == {
         "RoleBinding": ["hub-access", "osac"],
         "NetworkPolicy": ["boatyard"],
-        "HostedCluster": [play.order],
+        "HostedCluster": [hypershift.order],
     }
-    assert "osac" in {one["metadata"]["name"] for one in await play.all(SERVICE_ACCOUNTS)}
-    pull = await hosting.get(SECRETS, f"pullsecret-cluster-{play.order}", play.namespace)
-    assert pull["data"][".dockerconfigjson"] == base64(play.wanted.pull_secret.encode())
-    key = await hosting.get(SECRETS, f"sshkey-cluster-{play.order}", play.namespace)
-    assert key["data"]["id_rsa.pub"] == base64(play.wanted.ssh_public_key.encode())
+    assert "osac" in {one["metadata"]["name"] for one in await hypershift.all(SERVICE_ACCOUNTS)}
+    pull = await hosting.get(
+        SECRETS, f"pullsecret-cluster-{hypershift.order}", hypershift.namespace
+    )
+    assert pull["data"][".dockerconfigjson"] == base64(hypershift.wanted.pull_secret.encode())
+    key = await hosting.get(SECRETS, f"sshkey-cluster-{hypershift.order}", hypershift.namespace)
+    assert key["data"]["id_rsa.pub"] == base64(hypershift.wanted.ssh_public_key.encode())
 
 
 async def test_it_is_done_when_its_api_is_available(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    first = await play.ensure()
+    hypershift = ManualHyperShift(hosting)
+    first = await hypershift.ensure()
     assert (first.why, first.reason) == ("The control plane has been asked for.", "StageUnknown")
-    await play.say(status(condition("InfrastructureReady", "False", "Waiting")))
-    assert (await play.ensure()).reason == "PreparingInfrastructure"
-    seen = await play.driver.observe(play.key)
+    await hypershift.say(status(condition("InfrastructureReady", "False", "Waiting")))
+    assert (await hypershift.ensure()).reason == "PreparingInfrastructure"
+    seen = await hypershift.driver.observe(hypershift.key)
     assert (seen.exists, seen.available, bool(seen.message)) == (True, False, True)
-    await play.say(well(history=[("4.17.1", "Partial")]))
-    assert await play.ensure() == Done({"version": "4.17.1"})
-    seen = await play.driver.observe(play.key)
+    await hypershift.say(well(history=[("4.17.1", "Partial")]))
+    assert await hypershift.ensure() == Done({"version": "4.17.1"})
+    seen = await hypershift.driver.observe(hypershift.key)
     assert (seen.available, seen.degraded, seen.version) == (True, False, "4.17.1")
 
 
 async def test_asked_again_it_writes_nothing(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.up()
-    spy = Spy(hosting)
-    play.client = spy
-    driver = play.another_driver()
-    assert isinstance(await driver.ensure_cluster(play.key, play.wanted), Done)
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
+    spy = RecordingWriter(hosting)
+    hypershift.client = spy
+    driver = hypershift.another_driver()
+    assert isinstance(await driver.ensure_cluster(hypershift.key, hypershift.wanted), Done)
     assert spy.written == []
 
 
 async def test_what_was_taken_away_by_hand_is_put_back_with_the_next_correction(
     hosting: KubeClient,
 ) -> None:
-    play = Play(hosting)
-    await play.up()
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
     bare = {
         "metadata": {"labels": {hub_names.ORDER: None, hub_names.KEY: None, hub_names.HUB: None}}
     }
-    await hosting.merge_patch(NAMESPACES, play.namespace, bare)
-    await hosting.merge_patch(HOSTED_CLUSTERS, play.order, bare, play.namespace)
-    driver = play.another_driver()
-    assert (await driver.observe(play.key)).available, "found by its name"
-    assert isinstance(await driver.ensure_cluster(play.key, play.wanted), Done)
-    assert (await play.cluster())["metadata"]["labels"][hub_names.ORDER] == play.order
-    namespace = await hosting.get(NAMESPACES, play.namespace)
-    assert namespace["metadata"]["labels"][hub_names.ORDER] == play.order
+    await hosting.merge_patch(NAMESPACES, hypershift.namespace, bare)
+    await hosting.merge_patch(HOSTED_CLUSTERS, hypershift.order, bare, hypershift.namespace)
+    driver = hypershift.another_driver()
+    assert (await driver.observe(hypershift.key)).available, "found by its name"
+    assert isinstance(await driver.ensure_cluster(hypershift.key, hypershift.wanted), Done)
+    assert (await hypershift.cluster())["metadata"]["labels"][hub_names.ORDER] == hypershift.order
+    namespace = await hosting.get(NAMESPACES, hypershift.namespace)
+    assert namespace["metadata"]["labels"][hub_names.ORDER] == hypershift.order
 
 
 REFUSED: list[Any] = [
-    pytest.param({"rest": Rest.STOPPED}, "NoRest", id="a rest"),
-    pytest.param({"restore": RestoreWanted("r", "b")}, "NoBackups", id="a restore"),
+    pytest.param({"rest": RestMode.STOPPED}, "NoRest", id="a rest"),
+    pytest.param({"restore": DesiredRestore("r", "b")}, "NoBackups", id="a restore"),
     pytest.param({"settings": {}}, "BadSettings", id="no platform"),
     pytest.param({"pull_secret": "oops"}, "BadCluster", id="no pull secret"),
     pytest.param({"pull_secret": ""}, "NoPullSecret", id="no pull secret at all"),
@@ -127,129 +129,137 @@ REFUSED: list[Any] = [
 async def test_what_is_refused_leaves_nothing_behind(
     hosting: KubeClient, change: dict[str, Any], reason: str
 ) -> None:
-    play = Play(hosting)
-    await play.host_versions("4.19", "4.18", "4.17")
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.host_versions("4.19", "4.18", "4.17")
     with pytest.raises(Refused) as caught:
-        await play.ensure(replace(play.wanted, **change))
+        await hypershift.ensure(replace(hypershift.wanted, **change))
     assert caught.value.reason == reason
-    assert await play.namespaces() == []
+    assert await hypershift.namespaces() == []
 
 
 async def test_a_version_that_is_not_hosted_is_refused_with_the_list(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.host_versions("4.19", "4.18", "4.17")
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.host_versions("4.19", "4.18", "4.17")
     with pytest.raises(Refused, match=r"4\.19, 4\.18, 4\.17"):
-        await play.ensure(wish(version="4.30.0"))
+        await hypershift.ensure(wish(version="4.30.0"))
 
 
 async def test_hypershifts_verdict_is_told_with_its_words(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.ensure()
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.ensure()
     words = {"message": "the quota is used up", "observedGeneration": 1}
-    await play.say(status(condition("ValidConfiguration", "False", "QuotaExceeded", **words)))
+    await hypershift.say(status(condition("ValidConfiguration", "False", "QuotaExceeded", **words)))
     with pytest.raises(Refused, match="the quota is used up") as caught:
-        await play.ensure()
+        await hypershift.ensure()
     assert caught.value.reason == "QuotaExceeded"
 
 
 async def test_an_unknown_field_is_refused_and_not_dropped(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.ensure()
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.ensure()
     with pytest.raises(Refused, match="notAField"):
         await hosting.apply(
             HOSTED_CLUSTERS,
-            play.order,
+            hypershift.order,
             {"spec": {"notAField": 1}},
-            play.namespace,
+            hypershift.namespace,
             strict=True,
             manager="another",
         )
 
 
 async def test_a_namespace_of_somebody_else_is_left_alone(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await hosting.create(NAMESPACES, {"metadata": {"name": play.namespace}})
-    for ask in (play.ensure(), play.driver.release_cluster(play.key)):
+    hypershift = ManualHyperShift(hosting)
+    await hosting.create(NAMESPACES, {"metadata": {"name": hypershift.namespace}})
+    for ask in (hypershift.ensure(), hypershift.driver.release_cluster(hypershift.key)):
         with pytest.raises(Refused) as caught:
             await ask
         assert caught.value.reason == "HeldByAnother"
-    found = await hosting.get(NAMESPACES, play.namespace)
+    found = await hosting.get(NAMESPACES, hypershift.namespace)
     assert not found["metadata"].get("annotations")
     assert "deletionTimestamp" not in found["metadata"]
 
 
 async def test_what_a_cluster_keeps_for_life_is_refused_and_stays(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.up()
-    before = await play.cluster()
-    settings = {**play.wanted.settings, "hosted.network-type": "Calico"}
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
+    before = await hypershift.cluster()
+    settings = {**hypershift.wanted.settings, "hosted.network-type": "Calico"}
     with pytest.raises(Refused) as caught:
-        await play.ensure(replace(play.wanted, settings=settings))
+        await hypershift.ensure(replace(hypershift.wanted, settings=settings))
     assert caught.value.reason == "NotChangeable"
-    assert (await play.cluster())["metadata"]["generation"] == before["metadata"]["generation"]
+    assert (await hypershift.cluster())["metadata"]["generation"] == before["metadata"][
+        "generation"
+    ]
 
 
 async def test_a_hub_that_is_set_up_otherwise_keeps_its_clusters(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.up()
-    play.settings["hosted.publish"] = "NodePort"
-    assert isinstance(await play.another_driver().ensure_cluster(play.key, play.wanted), Done)
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
+    hypershift.settings["hosted.publish"] = "NodePort"
+    assert isinstance(
+        await hypershift.another_driver().ensure_cluster(hypershift.key, hypershift.wanted), Done
+    )
 
 
 async def test_another_pull_secret_has_another_name(hosting: KubeClient) -> None:
     """HyperShift rolls out a new name, and never looks at new contents."""
-    play = Play(hosting)
-    await play.up()
-    newer = replace(play.wanted, pull_secret='{"auths":{"new":{}}}')
-    await play.ensure(newer)
-    name = (await play.cluster())["spec"]["pullSecret"]["name"]
-    assert name != hub_names.pull_secret_name(play.order)
-    secret = await hosting.get(SECRETS, name, play.namespace)
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
+    newer = replace(hypershift.wanted, pull_secret='{"auths":{"new":{}}}')
+    await hypershift.ensure(newer)
+    name = (await hypershift.cluster())["spec"]["pullSecret"]["name"]
+    assert name != hub_names.pull_secret_name(hypershift.order)
+    secret = await hosting.get(SECRETS, name, hypershift.namespace)
     assert secret["data"][".dockerconfigjson"] == base64(newer.pull_secret.encode())
-    assert isinstance(await play.ensure(newer), Done)
-    assert (await play.cluster())["spec"]["pullSecret"]["name"] == name
+    assert isinstance(await hypershift.ensure(newer), Done)
+    assert (await hypershift.cluster())["spec"]["pullSecret"]["name"] == name
 
 
 async def test_the_hubs_own_pull_secret_is_taken_where_the_order_has_none(
     hosting: KubeClient,
 ) -> None:
-    play = Play(hosting, settings={"hosted.pull-secret": "default/hubs-pull-secret"})
-    wanted = replace(play.wanted, pull_secret="")
+    hypershift = ManualHyperShift(
+        hosting, settings={"hosted.pull-secret": "default/hubs-pull-secret"}
+    )
+    wanted = replace(hypershift.wanted, pull_secret="")
     with pytest.raises(Unavailable) as caught:
-        await play.ensure(wanted)
+        await hypershift.ensure(wanted)
     assert caught.value.reason == "NoPullSecret"
     data = {".dockerconfigjson": base64(b'{"auths":{"hub":{}}}')}
     await hosting.apply(SECRETS, "hubs-pull-secret", {"data": data}, "default")
-    await play.ensure(wanted)
-    copied = await hosting.get(SECRETS, hub_names.pull_secret_name(play.order), play.namespace)
+    await hypershift.ensure(wanted)
+    copied = await hosting.get(
+        SECRETS, hub_names.pull_secret_name(hypershift.order), hypershift.namespace
+    )
     assert copied["data"] == data
 
 
 async def test_hosts_get_the_role_that_hypershift_looks_for(hosting: KubeClient) -> None:
-    play = Play(hosting)
+    hypershift = ManualHyperShift(hosting)
     wanted = wish("Agent")
     with pytest.raises(Unavailable) as caught:
-        await play.ensure(wanted)
+        await hypershift.ensure(wanted)
     assert caught.value.reason == "NoAgents"
-    assert await play.namespaces() == []
+    assert await hypershift.namespaces() == []
     await hosting.create(NAMESPACES, {"metadata": {"name": "hosts"}})
-    await play.ensure(wanted)
+    await hypershift.ensure(wanted)
     role = await hosting.get(ROLES, "capi-provider-role", "hosts")
     assert role["rules"][0]["resources"] == ["agents"]
 
 
 async def test_a_cluster_is_beside_its_order(hosting: KubeClient) -> None:
-    play = Play(hosting)
+    hypershift = ManualHyperShift(hosting)
     await hosting.apply(NAMESPACES, "boatyard-acme", {})
     await install_orders(hosting)
-    about = {"annotations": {hub_names.CLUSTER: play.id, hub_names.TENANT: "acme"}}
-    order = {"metadata": {"name": play.order, **about}, "spec": {"templateID": "t"}}
+    about = {"annotations": {hub_names.CLUSTER: hypershift.id, hub_names.TENANT: "acme"}}
+    order = {"metadata": {"name": hypershift.order, **about}, "spec": {"templateID": "t"}}
     await hosting.create(CLUSTER_ORDERS, order, "boatyard-acme")
     try:
-        await play.ensure()
-        namespace = await hosting.get(NAMESPACES, f"boatyard-acme-{play.order}")
+        await hypershift.ensure()
+        namespace = await hosting.get(NAMESPACES, f"boatyard-acme-{hypershift.order}")
         assert namespace["metadata"]["annotations"][hub_names.TENANT] == "acme"
-        assert await play.namespaces() == [f"boatyard-acme-{play.order}"]
+        assert await hypershift.namespaces() == [f"boatyard-acme-{hypershift.order}"]
     finally:
         await hosting.delete(CRDS, "clusterorders.osac.openshift.io")
 
@@ -277,33 +287,33 @@ async def install_orders(client: KubeClient) -> None:
 
 
 async def test_access_is_what_hypershift_has_published(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.up()
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
     with pytest.raises(NotFound):
-        await play.driver.access(play.key)
-    await play.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
-    access = await play.driver.access(play.key)
+        await hypershift.driver.access(hypershift.key)
+    await hypershift.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
+    access = await hypershift.driver.access(hypershift.key)
     assert access.api_url == "https://api.example:6443"
     assert (access.username, access.password) == ("kubeadmin", "pass")
     assert access.console_url == "https://console-openshift-console.apps.one.boston.example"
 
 
 async def test_a_kubeconfig_that_is_none_is_not_handed_out_nor_quoted(hosting: KubeClient) -> None:
-    play = Play(hosting)
-    await play.up()
-    await play.give_access("clusters: [secret-word")
+    hypershift = ManualHyperShift(hosting)
+    await hypershift.up()
+    await hypershift.give_access("clusters: [secret-word")
     with pytest.raises(Unavailable) as caught:
-        await play.driver.access(play.key)
+        await hypershift.driver.access(hypershift.key)
     assert "secret-word" not in repr(caught.value)
 
 
 async def test_an_image_of_another_version_is_refused(hosting: KubeClient) -> None:
-    play = Play(hosting)
+    hypershift = ManualHyperShift(hosting)
     wanted = wish(version="4.17.1", release_image=image_of("4.17.2"))
-    await play.ensure(wanted)
-    await play.say(well(history=[("4.17.2", "Partial")]))
+    await hypershift.ensure(wanted)
+    await hypershift.say(well(history=[("4.17.2", "Partial")]))
     with pytest.raises(Refused) as caught:
-        await play.ensure(wanted)
+        await hypershift.ensure(wanted)
     assert caught.value.reason == "WrongRelease"
 
 
@@ -311,26 +321,26 @@ async def test_a_hub_without_hypershift_is_not_ready() -> None:
     async with connected() as (told, client):
         told.tell(failure(404, "NotFound"))
         with pytest.raises(Unavailable) as caught:
-            await Play(client).driver.check_ready()
+            await ManualHyperShift(client).driver.check_ready()
     assert caught.value.reason == "NoHyperShift"
 
 
 async def test_a_hub_with_it_is_ready(hosting: KubeClient) -> None:
-    await Play(hosting).driver.check_ready()
+    await ManualHyperShift(hosting).driver.check_ready()
     with pytest.raises(Refused):
-        await Play(hosting, settings={"hosted.typo": "1"}).driver.check_ready()
+        await ManualHyperShift(hosting, settings={"hosted.typo": "1"}).driver.check_ready()
 
 
 async def test_no_backups(hosting: KubeClient) -> None:
-    play = Play(hosting)
+    hypershift = ManualHyperShift(hosting)
     with pytest.raises(Refused) as caught:
-        await play.driver.ensure_backup("b/backup", play.key)
+        await hypershift.driver.ensure_backup("b/backup", hypershift.key)
     assert caught.value.reason == "NoBackups"
-    assert await play.driver.release_backup("b/backup") == Done()
+    assert await hypershift.driver.release_backup("b/backup") == Done()
 
 
 async def test_orders_have_a_namespace_that_is_long_enough(hosting: KubeClient) -> None:
-    play = Play(hosting, settings={"kube.namespace": "n" * 30})
+    hypershift = ManualHyperShift(hosting, settings={"kube.namespace": "n" * 30})
     with pytest.raises(Refused) as caught:
-        await play.ensure()
+        await hypershift.ensure()
     assert caught.value.violations[0].path == "kube.namespace"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.kinds import Kind
+from boatyard.kube.kinds import KubeKind
 from boatyard.model.errors import Refused
 from tests.support.control_plane import ControlPlane
-from tests.support.hypershift_crds import USUAL, install_crds, read_crds
+from tests.support.kube_hub.hypershift_crds import USUAL, install_crds, read_crds
 
-HOSTED_CLUSTERS = Kind(
+HOSTED_CLUSTERS = KubeKind(
     "hypershift.openshift.io", "v1beta1", "hostedclusters", "HostedCluster", True
 )
 SERVICES = ("APIServer", "OAuthServer", "Konnectivity", "Ignition")

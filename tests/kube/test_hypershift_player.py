@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.hypershift_manifests import RELEASE, namespace, pull_secret
-from tests.support.hypershift_player import condition, conditions, eventually
-from tests.support.hypershift_tenant import KUBEVIRT, VMS, Tenant, is_ready
+from tests.support.kube_hub.fake_hypershift import condition, conditions, eventually
+from tests.support.kube_hub.hypershift_manifests import RELEASE, namespace, pull_secret
+from tests.support.kube_hub.hypershift_tenant import KUBEVIRT, VMS, HyperShiftTenant, is_ready
 
 Object = dict[str, Any]
 
 # --- the way up -------------------------------------------------------------------------------
 
 
-def test_a_cluster_comes_up_as_hypershift_makes_it(tenant: Tenant) -> None:
+def test_a_cluster_comes_up_as_hypershift_makes_it(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
     tenant.wait("hostedcluster:ClusterVersionAvailable", "c")
@@ -46,7 +46,9 @@ def test_a_cluster_comes_up_as_hypershift_makes_it(tenant: Tenant) -> None:
     ]
 
 
-def test_the_supported_versions_are_published_and_what_they_say_counts(tenant: Tenant) -> None:
+def test_the_supported_versions_are_published_and_what_they_say_counts(
+    tenant: HyperShiftTenant,
+) -> None:
     kubectl = tenant.kubectl
     found = kubectl.get("configmap", "supported-versions", "hypershift")
     assert found is not None
@@ -64,7 +66,7 @@ def test_the_supported_versions_are_published_and_what_they_say_counts(tenant: T
     tenant.wait("hostedcluster:Available", "c")
 
 
-def test_vms_and_machines_brought_by_people(tenant: Tenant) -> None:
+def test_vms_and_machines_brought_by_people(tenant: HyperShiftTenant) -> None:
     tenant.order("v", platform=KUBEVIRT, pool_platform=VMS)
     tenant.order("n", replicas=0, platform={"type": "None"}, pool_platform={"type": "None"})
 
@@ -77,7 +79,7 @@ def test_vms_and_machines_brought_by_people(tenant: Tenant) -> None:
     assert tenant.pool("n")["status"]["version"] == "4.18.2"
 
 
-def test_a_pull_secret_may_come_later(tenant: Tenant) -> None:
+def test_a_pull_secret_may_come_later(tenant: HyperShiftTenant) -> None:
     tenant.order(pullSecret={"name": "late"})
     tenant.wait("hostedcluster:ValidReleaseImage=false", "c")
     assert condition(tenant.cluster(), "ValidReleaseImage")["reason"] == "SecretNotFound"
@@ -87,7 +89,7 @@ def test_a_pull_secret_may_come_later(tenant: Tenant) -> None:
     tenant.wait("hostedcluster:Available", "c")
 
 
-def test_a_control_planes_namespace_may_be_there_before(tenant: Tenant) -> None:
+def test_a_control_planes_namespace_may_be_there_before(tenant: HyperShiftTenant) -> None:
     home = f"{tenant.name}-c"
     tenant.kubectl.apply(namespace(home))
     tenant.order()
@@ -97,7 +99,7 @@ def test_a_control_planes_namespace_may_be_there_before(tenant: Tenant) -> None:
     assert tenant.kubectl.get("namespace", home) is None
 
 
-def test_two_clusters_side_by_side_share_no_host(tenant: Tenant) -> None:
+def test_two_clusters_side_by_side_share_no_host(tenant: HyperShiftTenant) -> None:
     tenant.order("c", 2)
     tenant.order("d", 2)
     tenant.until_ready("c")
@@ -112,7 +114,7 @@ def test_two_clusters_side_by_side_share_no_host(tenant: Tenant) -> None:
 # --- scaling, versions ------------------------------------------------------------------------
 
 
-def test_the_named_machine_leaves_and_its_host_is_free_again(tenant: Tenant) -> None:
+def test_the_named_machine_leaves_and_its_host_is_free_again(tenant: HyperShiftTenant) -> None:
     tenant.order(replicas=1)
     tenant.until_ready()
     tenant.scale(3)
@@ -135,7 +137,7 @@ def test_the_named_machine_leaves_and_its_host_is_free_again(tenant: Tenant) -> 
     assert "agentMachineRef" not in freed["metadata"]["labels"]
 
 
-def test_the_control_plane_is_updated_before_its_nodes(tenant: Tenant) -> None:
+def test_the_control_plane_is_updated_before_its_nodes(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
     tenant.wait("hostedcluster:ClusterVersionAvailable", "c")
@@ -179,7 +181,7 @@ def test_the_control_plane_is_updated_before_its_nodes(tenant: Tenant) -> None:
     ],
 )
 def test_what_the_real_crd_accepts_and_hypershift_does_not(
-    tenant: Tenant, spec: Object, field: str
+    tenant: HyperShiftTenant, spec: Object, field: str
 ) -> None:
     tenant.order(**spec)
 
@@ -194,7 +196,7 @@ def test_what_the_real_crd_accepts_and_hypershift_does_not(
 # --- the way out ------------------------------------------------------------------------------
 
 
-def test_deletion_leaves_nothing(tenant: Tenant) -> None:
+def test_deletion_leaves_nothing(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
 
@@ -212,7 +214,7 @@ def test_deletion_leaves_nothing(tenant: Tenant) -> None:
     )
 
 
-def test_a_name_can_be_used_again(tenant: Tenant) -> None:
+def test_a_name_can_be_used_again(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
     first = tenant.cluster()["metadata"]["uid"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_plane import free_port
-from tests.support.hypershift_player import Kubectl, eventually, playing
-from tests.support.hypershift_tenant import Tenant
+from tests.support.kube_hub.fake_hypershift import Kubectl, eventually, playing
+from tests.support.kube_hub.hypershift_tenant import HyperShiftTenant
 
 
-def hosted(tenant: Tenant, folder: Path, name: str = "c") -> Kubectl:
+def hosted(tenant: HyperShiftTenant, folder: Path, name: str = "c") -> Kubectl:
     """kubectl with the kubeconfig that the player has published for a cluster."""
     secret = tenant.kubectl.get("secret", f"{name}-admin-kubeconfig", tenant.name)
     assert secret is not None
@@ -27,7 +27,7 @@ def test_a_hosted_api_server_answers_with_health_version_and_nodes(
 ) -> None:
     words = ("--pace", "instant", "--answer", f"127.0.0.1:{free_port()}")
     with playing(kubectl.kubeconfig, *words) as player:
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order()
         tenant.until_ready()
         tenant.wait("hostedcluster:ClusterVersionAvailable", "c")
@@ -51,7 +51,7 @@ def test_a_hosted_api_server_answers_with_health_version_and_nodes(
 def test_one_clusters_token_is_of_no_use_with_another(kubectl: Kubectl, tmp_path: Path) -> None:
     words = ("--pace", "instant", "--answer", f"127.0.0.1:{free_port()}")
     with playing(kubectl.kubeconfig, *words):
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order("c", replicas=1)
         tenant.order("d", replicas=1)
         tenant.until_ready("c")
@@ -70,7 +70,7 @@ def test_one_clusters_token_is_of_no_use_with_another(kubectl: Kubectl, tmp_path
 def test_a_kubeconfig_follows_the_address(kubectl: Kubectl, tmp_path: Path) -> None:
     words = ("--pace", "instant", "--answer")
     with playing(kubectl.kubeconfig, *words, f"127.0.0.1:{free_port()}"):
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order(replicas=1)
         tenant.until_ready()
         assert hosted(tenant, tmp_path).run("get", "--raw", "/livez").stdout == "ok"

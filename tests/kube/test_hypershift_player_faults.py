@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.hypershift_manifests import RELEASE
-from tests.support.hypershift_player import Kubectl, condition, conditions, eventually, playing
-from tests.support.hypershift_tenant import Tenant, is_ready
+from tests.support.kube_hub.fake_hypershift import (
+    Kubectl,
+    condition,
+    conditions,
+    eventually,
+    playing,
+)
+from tests.support.kube_hub.hypershift_manifests import RELEASE
+from tests.support.kube_hub.hypershift_tenant import HyperShiftTenant, is_ready
 
 Object = dict[str, Any]
 
 
-def test_blocked(tenant: Tenant) -> None:
+def test_blocked(tenant: HyperShiftTenant) -> None:
     tenant.order(fault="blocked=QuotaExceeded")
 
     tenant.wait("hostedcluster:Available=false", "c")
@@ -28,7 +34,7 @@ def test_blocked(tenant: Tenant) -> None:
     tenant.until_ready()
 
 
-def test_unsupported(tenant: Tenant) -> None:
+def test_unsupported(tenant: HyperShiftTenant) -> None:
     tenant.order(fault="unsupported=NoNestedVMs")
 
     tenant.wait("hostedcluster:SupportedHostedCluster=false", "c")
@@ -38,7 +44,7 @@ def test_unsupported(tenant: Tenant) -> None:
     assert condition(tenant.cluster(), "Progressing")["reason"] == "Blocked"
 
 
-def test_degraded_and_down(tenant: Tenant) -> None:
+def test_degraded_and_down(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
 
@@ -53,7 +59,7 @@ def test_degraded_and_down(tenant: Tenant) -> None:
     tenant.wait("hostedcluster:Available", "c")
 
 
-def test_slow(tenant: Tenant) -> None:
+def test_slow(tenant: HyperShiftTenant) -> None:
     tenant.order("slow", fault="slow=3600")
     tenant.order("quick", replicas=1)
     tenant.until_ready("quick")
@@ -63,7 +69,7 @@ def test_slow(tenant: Tenant) -> None:
     tenant.wait("hostedcluster:Available", "slow")
 
 
-def test_a_node_that_never_joins(tenant: Tenant) -> None:
+def test_a_node_that_never_joins(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.plant("nodepool", "c-p", "never-joins")
     # A pool may have its nodes before the fault is planted: the third one has not.
@@ -76,7 +82,7 @@ def test_a_node_that_never_joins(tenant: Tenant) -> None:
     tenant.until_ready()
 
 
-def test_another_machine_leaves_than_the_one_named(tenant: Tenant) -> None:
+def test_another_machine_leaves_than_the_one_named(tenant: HyperShiftTenant) -> None:
     tenant.order(replicas=3)
     tenant.until_ready()
     tenant.plant("nodepool", "c-p", "wrong-machine")
@@ -92,7 +98,7 @@ def test_another_machine_leaves_than_the_one_named(tenant: Tenant) -> None:
     assert name in {one["metadata"]["name"] for one in tenant.machines()}
 
 
-def test_a_lost_agent(tenant: Tenant) -> None:
+def test_a_lost_agent(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
 
@@ -109,7 +115,7 @@ def test_a_lost_agent(tenant: Tenant) -> None:
     "kind, left",
     [("hostedcluster", "namespace"), ("nodepool", "machines"), ("machine", "machines")],
 )
-def test_a_deletion_that_is_stuck(tenant: Tenant, kind: str, left: str) -> None:
+def test_a_deletion_that_is_stuck(tenant: HyperShiftTenant, kind: str, left: str) -> None:
     tenant.order()
     tenant.until_ready()
     home = f"{tenant.name}-c"
@@ -136,7 +142,7 @@ def test_a_deletion_that_is_stuck(tenant: Tenant, kind: str, left: str) -> None:
     assert tenant.kubectl.get("namespace", home) is None
 
 
-def test_an_upgrade_that_is_stuck(tenant: Tenant) -> None:
+def test_an_upgrade_that_is_stuck(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
     tenant.wait("hostedcluster:ClusterVersionAvailable", "c")
@@ -155,7 +161,7 @@ def test_a_control_file_is_followed(kubectl: Kubectl, tmp_path: Path) -> None:
     faults = tmp_path / "faults.yaml"
     faults.write_text("faults: [{kind: HostedCluster, name: 'b*', fault: blocked=NoRoom}]")
     with playing(kubectl.kubeconfig, "--pace", "instant", "--faults", str(faults)) as player:
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order("blue")
         tenant.order("red")
         tenant.until_ready("red")
@@ -170,7 +176,9 @@ def test_a_control_file_is_followed(kubectl: Kubectl, tmp_path: Path) -> None:
         tenant.wait("hostedcluster:Degraded=false", "red")
 
 
-def test_a_fault_that_there_is_not_is_told_in_the_log(tenant: Tenant, player: Any) -> None:
+def test_a_fault_that_there_is_not_is_told_in_the_log(
+    tenant: HyperShiftTenant, player: Any
+) -> None:
     tenant.order()
     tenant.plant("hostedcluster", "c", "bloked")
 

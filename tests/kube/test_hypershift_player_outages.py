@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from tests.support.control_plane import ControlPlane
-from tests.support.hypershift_player import (
+from tests.support.kube_hub.fake_hypershift import (
+    FakeHyperShiftProcess,
     Kubectl,
-    PlayerProcess,
     conditions,
     eventually,
     playing,
 )
-from tests.support.hypershift_tenant import Tenant, is_ready
+from tests.support.kube_hub.hypershift_tenant import HyperShiftTenant, is_ready
 from tests.support.soak import soak
 
 Object = dict[str, Any]
@@ -53,7 +53,7 @@ def watching(kubectl: Kubectl, folder: Path, kind: str, *words: str) -> Iterator
 
 def test_conditions_are_seen_to_come_one_after_the_other(kubectl: Kubectl, tmp_path: Path) -> None:
     with playing(kubectl.kubeconfig, "--pace", "0.02"):
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         with watching(kubectl, tmp_path, "hostedcluster", "-n", tenant.name, "-o=json") as seen:
             tenant.order(replicas=1)
             tenant.wait("hostedcluster:ClusterVersionAvailable", "c", seconds=90)
@@ -90,10 +90,12 @@ def test_killed_again_and_again_it_loses_and_doubles_nothing(
     kubectl: Kubectl, tmp_path: Path
 ) -> None:
     with playing(kubectl.kubeconfig, "--pace", "0.01") as player:
-        kill_again_and_again(Tenant(kubectl, hosts=7), player, tmp_path)
+        kill_again_and_again(HyperShiftTenant(kubectl, hosts=7), player, tmp_path)
 
 
-def kill_again_and_again(tenant: Tenant, player: PlayerProcess, tmp_path: Path) -> None:
+def kill_again_and_again(
+    tenant: HyperShiftTenant, player: FakeHyperShiftProcess, tmp_path: Path
+) -> None:
     kubectl = tenant.kubectl
     named = '-o=jsonpath={.metadata.namespace} {.metadata.name}{"\\n"}'
     with watching(kubectl, tmp_path, "machines", "-A", named) as seen:
@@ -141,7 +143,7 @@ def test_an_api_server_that_goes_away_is_waited_for(
 ) -> None:
     plane = played_hub
     with playing(kubectl.kubeconfig, "--pace", "0.01") as player:
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order()
         tenant.wait("hostedcluster:InfrastructureReady", "c")
         with plane.without("kube-apiserver"):
@@ -154,7 +156,7 @@ def test_an_api_server_that_goes_away_is_waited_for(
         assert len(tenant.machines()) == 3
 
 
-def expire(plane: ControlPlane, tenant: Tenant, player: PlayerProcess) -> None:
+def expire(plane: ControlPlane, tenant: HyperShiftTenant, player: FakeHyperShiftProcess) -> None:
     player.pause()
     plane.stop("kube-apiserver")
     plane.start_api()
@@ -174,7 +176,7 @@ def test_a_token_will_do(kubectl: Kubectl, played_hub: ControlPlane, tmp_path: P
     config = tmp_path / "token.kubeconfig"
     config.write_text(json.dumps(played_hub.kubeconfig_for({"tokenFile": "token"})))
     with playing(config, "--pace", "instant"):
-        tenant = Tenant(kubectl)
+        tenant = HyperShiftTenant(kubectl)
         tenant.order(replicas=1)
         tenant.until_ready()
 
@@ -189,7 +191,7 @@ def test_a_user_who_may_nothing_is_told_at_once(played_hub: ControlPlane, tmp_pa
         pass
 
 
-def test_finalizers_labels_and_owners_taken_off_by_hand_come_back(tenant: Tenant) -> None:
+def test_finalizers_labels_and_owners_taken_off_by_hand_come_back(tenant: HyperShiftTenant) -> None:
     tenant.order()
     tenant.until_ready()
     kubectl, home = tenant.kubectl, f"{tenant.name}-c"
@@ -217,7 +219,7 @@ def test_finalizers_labels_and_owners_taken_off_by_hand_come_back(tenant: Tenant
 def test_a_kind_that_is_not_installed_is_no_trouble_for_the_others(kubectl: Kubectl) -> None:
     """A hub with virtual machines only need not have Agents."""
     with unserved(kubectl, AGENTS), playing(kubectl.kubeconfig, "--pace", "instant"):
-        tenant = Tenant(kubectl, hosts=0)
+        tenant = HyperShiftTenant(kubectl, hosts=0)
         tenant.order(platform={"type": "None"}, pool_platform={"type": "None"})
         tenant.wait("hostedcluster:Available", "c")
         assert conditions(tenant.cluster())["Progressing"] == "False"

@@ -20,19 +20,19 @@ import yaml
 from cryptography import x509
 
 from boatyard.api import access
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CSRS, NAMESPACES, SECRETS
 from boatyard.ledger.changes import Insert
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import NotFound, Refused
 from boatyard.model.generated.boatyard import Credentials, Order, OrderStatus
 from boatyard.model.generated.osac import Metadata
 from tests.api import samples
-from tests.api.doors import OURS, Failed, Yard, running
+from tests.api.doors import OURS, ApiEnvironment, Failed, running
 from tests.api.roles import As
 from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.postgres import KEY, migrated
@@ -56,15 +56,15 @@ def signing() -> Iterator[ControlPlane]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def yard(
+async def environment(
     postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Yard]:
-    issuer = Issuer.load_or_create(tmp_path_factory.mktemp("keys") / "tokens.pem")
+) -> AsyncIterator[ApiEnvironment]:
+    issuer = TokenIssuer.load_or_create(tmp_path_factory.mktemp("keys") / "tokens.pem")
     async with migrated(postgres) as url:
         ledger = await Ledger.open(url, seal=Seal.from_bytes(KEY), application="test")
-        async with running(ledger, issuer) as yard:
-            await samples.stock(yard)
-            yield yard
+        async with running(ledger, issuer) as environment:
+            await samples.stock(environment)
+            yield environment
         await ledger.close()
 
 
@@ -79,33 +79,33 @@ async def admin(signing: ControlPlane) -> AsyncIterator[KubeClient]:
 class Web:
     """A cluster of tenant acme whose control plane is the real one."""
 
-    yard: Yard
+    environment: ApiEnvironment
     id: str
 
     def who(self, role: str, tenant: str = "acme") -> As:
-        return As(self.yard, self.yard.grpc, role, tenant)
+        return As(self.environment, self.environment.grpc, role, tenant)
 
     async def issue(self, role: str = "member", **body: Any) -> dict[str, Any]:
         answer: dict[str, Any] = await self.who(role)(ACCESS, "Issue", cluster=self.id, **body)
         return answer
 
     async def events(self) -> list[str]:
-        await self.yard.ledger.events.publish()
+        await self.environment.ledger.events.publish()
         found = await self.who("member")(f"{OURS}.Orders", "History", cluster=self.id)
         return [one["message"] for one in found["items"] if one["reason"].startswith("Access")]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def web(yard: Yard, signing: ControlPlane) -> Web:
-    made = await As(yard, yard.grpc, "member").cluster()
-    now = yard.ledger.clock.now()
+async def web(environment: ApiEnvironment, signing: ControlPlane) -> Web:
+    made = await As(environment, environment.grpc, "member").cluster()
+    now = environment.ledger.clock.now()
     order = Order(
         id=made["id"],
         metadata=Metadata(name=f"order-{made['id']}", tenant="acme", creation_timestamp=now),
         status=OrderStatus(credentials=Credentials(kubeconfig=json.dumps(signing.kubeconfig()))),
     )
-    await yard.ledger.commit([Insert(order)], now=now)
-    return Web(yard, made["id"])
+    await environment.ledger.commit([Insert(order)], now=now)
+    return Web(environment, made["id"])
 
 
 async def kubectl(plane: ControlPlane, config: Path, *words: str) -> tuple[int, str]:
@@ -171,7 +171,7 @@ async def test_without_a_record_there_is_no_certificate(
         raise NotFound("the ledger is away")
 
     monkeypatch.setattr(KubeClient, "create", told)
-    monkeypatch.setattr(access.Access, "_record", lost)
+    monkeypatch.setattr(access.AccessService, "_record_event", lost)
     with pytest.raises(Failed):
         await web.issue(user="bob")
     assert asked == []
@@ -180,16 +180,16 @@ async def test_without_a_record_there_is_no_certificate(
 async def test_without_the_second_record_nothing_is_handed_out(
     web: Web, admin: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = access.Access._record
+    record = access.AccessService._record_event
     notes: list[str] = []
 
-    async def lost(self: access.Access, cluster: Any, note: Any) -> None:
+    async def lost(self: access.AccessService, cluster: Any, note: Any) -> None:
         notes.append(note.reason)
         if len(notes) > 1:
             raise NotFound("the ledger is away")
         await record(self, cluster, note)
 
-    monkeypatch.setattr(access.Access, "_record", lost)
+    monkeypatch.setattr(access.AccessService, "_record_event", lost)
     with pytest.raises(Failed):
         await web.issue(user="bob")
     assert notes == ["AccessRequested", "AccessIssued"]
@@ -305,8 +305,8 @@ async def test_from_the_command_line_into_ones_kubeconfig(
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
         "KUBECONFIG": str(config),
-        "BOATYARD_ADDRESS": f"127.0.0.1:{web.yard.server.grpc_port}",
-        "BOATYARD_TOKEN": web.yard.token("member"),
+        "BOATYARD_ADDRESS": f"127.0.0.1:{web.environment.server.grpc_port}",
+        "BOATYARD_TOKEN": web.environment.token("member"),
     }
 
     async def boatyard(*words: str) -> str:

@@ -14,7 +14,7 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.errors import Expired
 from boatyard.kube.informer import Informer
 from boatyard.kube.kinds import CONFIG_MAPS
-from boatyard.kube.watching import WatchEvent
+from boatyard.kube.watch_stream import WatchEvent
 from tests.support.control_plane import ControlPlane
 
 
@@ -40,7 +40,7 @@ def values(informer: Informer) -> dict[str, str]:
 
 async def until_seen(informer: Informer, wanted: dict[str, str]) -> None:
     while values(informer) != wanted:
-        await informer.next()
+        await informer.next_key()
 
 
 async def test_a_watch_tells_what_happens_after_a_list(client: KubeClient, namespace: str) -> None:
@@ -84,7 +84,7 @@ async def test_one_request_can_list_and_watch(client: KubeClient, namespace: str
     async with asyncio.timeout(20), aclosing(watch) as stream:
         seen = await anext(stream)
         assert (seen.type, seen.object["metadata"]["name"]) == ("ADDED", "a")
-        assert (await anext(stream)).ends_initial
+        assert (await anext(stream)).is_initial_end
 
 
 async def test_a_watch_from_what_was_compacted_is_expired(

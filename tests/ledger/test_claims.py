@@ -70,7 +70,7 @@ async def test_many_are_claimed_in_one_go_and_answered_in_the_order_asked(ledger
     given = await ledger.claims.claim_many(requests, tenant="acme", now=NOW)
 
     assert given == ["100", "h1", "h2", None, "10.0.0.1"]
-    held = await ledger.claims.of_owner("a")
+    held = await ledger.claims.list_by_owner("a")
     assert {(claim.pool, claim.item, claim.owner, claim.tenant) for claim in held} >= {
         ("hosts", "h2", "a/node-1", "acme")
     }
@@ -87,18 +87,26 @@ async def test_claims_asked_for_in_opposite_orders_do_not_stop_each_other(ledger
             *(both(f"b{number}", ["y", "x"]) for number in range(10)),
         )
 
-    assert len(await ledger.claims.of_pool("x")) == len(await ledger.claims.of_pool("y")) == 20
+    assert (
+        len(await ledger.claims.list_by_pool("x"))
+        == len(await ledger.claims.list_by_pool("y"))
+        == 20
+    )
 
 
 async def test_freeing_reaches_an_owner_and_those_below_it_only(ledger: Ledger) -> None:
     for owner in ("a", "a/node-0", "a/node-1/x", "ab", "a0", "a-b/x"):
         await ledger.claims.claim("hosts", VLANS, owner, now=NOW)
 
-    below = [claim.owner for claim in await ledger.claims.of_owner("a")]
+    below = [claim.owner for claim in await ledger.claims.list_by_owner("a")]
     await ledger.commit([Unclaim("a")], now=NOW)
 
     assert below == ["a", "a/node-0", "a/node-1/x"]
-    assert [claim.owner for claim in await ledger.claims.of_pool("hosts")] == ["ab", "a0", "a-b/x"]
+    assert [claim.owner for claim in await ledger.claims.list_by_pool("hosts")] == [
+        "ab",
+        "a0",
+        "a-b/x",
+    ]
 
 
 async def test_a_stale_worker_claims_nothing(ledger: Ledger) -> None:
@@ -110,7 +118,7 @@ async def test_a_stale_worker_claims_nothing(ledger: Ledger) -> None:
     with pytest.raises(LeaseLost):
         await ledger.claims.claim("vlan", VLANS, "o", lease=stale, now=at(32))
 
-    assert await ledger.claims.of_pool("vlan") == []
+    assert await ledger.claims.list_by_pool("vlan") == []
     assert await ledger.claims.claim("vlan", VLANS, "o", lease=current, now=at(32)) == "100"
 
 
@@ -130,7 +138,7 @@ async def test_reservations_never_pass_the_capacity_under_concurrency(
     given = await asyncio.gather(*(reserve(number) for number in range(20)))
 
     assert sum(given) == 6
-    assert await ledger.claims.reserved("hub") == 18
+    assert await ledger.claims.sum_reserved("hub") == 18
     assert await counted(database_url) == [("hub", 18)]
 
 
@@ -144,9 +152,12 @@ async def test_an_amount_may_shrink_or_stay_even_when_the_pool_is_over_its_capac
     with pytest.raises(Exhausted):
         await ledger.commit([Reserve("hub", "a", 9, capacity=5)], now=NOW)
 
-    assert await ledger.claims.reservations("a") == {"hub": 8}
+    assert await ledger.claims.list_reservations("a") == {"hub": 8}
     await ledger.commit([Reserve("hub", "a", 0, capacity=0)], now=NOW)
-    assert (await ledger.claims.reservations("a"), await ledger.claims.reserved("hub")) == ({}, 0)
+    assert (
+        await ledger.claims.list_reservations("a"),
+        await ledger.claims.sum_reserved("hub"),
+    ) == ({}, 0)
 
 
 async def test_what_is_given_back_can_be_reserved_in_the_same_commit(ledger: Ledger) -> None:
@@ -156,11 +167,14 @@ async def test_what_is_given_back_can_be_reserved_in_the_same_commit(ledger: Led
 
     await ledger.commit([Unreserve("a"), Reserve("x", "b", 5, capacity=5)], now=NOW)
 
-    assert (await ledger.claims.reservations("a"), await ledger.claims.reservations("b")) == (
+    assert (
+        await ledger.claims.list_reservations("a"),
+        await ledger.claims.list_reservations("b"),
+    ) == (
         {},
         {"x": 5},
     )
-    assert (await ledger.claims.reserved("x"), await ledger.claims.reserved("y")) == (5, 0)
+    assert (await ledger.claims.sum_reserved("x"), await ledger.claims.sum_reserved("y")) == (5, 0)
 
 
 async def test_reserving_and_giving_back_at_once_keeps_the_sums_right(
@@ -177,7 +191,7 @@ async def test_reserving_and_giving_back_at_once_keeps_the_sums_right(
     await asyncio.gather(*(churn(f"c{number}") for number in range(10)))
 
     assert await counted(database_url) == [
-        (pool, amount) for pool in ("x", "y") if (amount := await ledger.claims.reserved(pool))
+        (pool, amount) for pool in ("x", "y") if (amount := await ledger.claims.sum_reserved(pool))
     ]
 
 

@@ -6,9 +6,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from boatyard.ledger.changes import Archive, Due, Insert, Note, Replace, Signal
+from boatyard.ledger.changes import Archive, Due, EventNote, Insert, Replace, Signal
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.records import Taken
+from boatyard.ledger.records import DuplicateDocument
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Conflict, NotFound, Refused
 from boatyard.model.generated.osac import Cluster, ClusterSpec, Hub, HubSpec, Metadata
@@ -60,7 +60,7 @@ async def test_an_archive_at_a_stale_version_is_a_conflict_and_the_newer_documen
         await ledger.commit([Insert(cluster("b")), Archive(deleting(doc))], now=NOW)
 
     assert await ledger.documents.get(Cluster, "a") == read_at(newer, 1)
-    assert await ledger.documents.archived(Cluster, "a") is None
+    assert await ledger.documents.get_archived(Cluster, "a") is None
     assert await ledger.documents.get(Cluster, "b") is None
 
 
@@ -75,9 +75,9 @@ async def test_what_is_gone_is_not_found(
 async def test_an_id_or_a_name_is_taken_once_and_the_error_says_which(ledger: Ledger) -> None:
     await ledger.commit([Insert(cluster("a", name="one"))], now=NOW)
 
-    with pytest.raises(Taken) as same_id:
+    with pytest.raises(DuplicateDocument) as same_id:
         await ledger.commit([Insert(cluster("a", name="two"))], now=NOW)
-    with pytest.raises(Taken) as same_name:
+    with pytest.raises(DuplicateDocument) as same_name:
         await ledger.commit([Insert(cluster("b", name="one"))], now=NOW)
     await ledger.commit([Insert(cluster("b", name="one", tenant="other"))], now=NOW)
 
@@ -87,7 +87,7 @@ async def test_an_id_or_a_name_is_taken_once_and_the_error_says_which(ledger: Le
 async def test_renaming_onto_a_taken_name_is_refused(ledger: Ledger) -> None:
     await ledger.commit([Insert(cluster("a")), Insert(cluster("b"))], now=NOW)
 
-    with pytest.raises(Taken):
+    with pytest.raises(DuplicateDocument):
         await ledger.commit([Replace(with_metadata(cluster("a"), name="b"))], now=NOW)
 
 
@@ -105,17 +105,17 @@ async def test_what_has_no_name_is_not_in_anybodys_way(ledger: Ledger) -> None:
 async def test_the_archive_keeps_the_last_state_and_frees_id_and_name(ledger: Ledger) -> None:
     doc = cluster("a", name="one")
     await ledger.commit([Insert(doc)], now=NOW)
-    await ledger.commit([Archive(doc, Note("Gone", "bye"))], now=NOW)
+    await ledger.commit([Archive(doc, EventNote("Gone", "bye"))], now=NOW)
 
     assert await ledger.documents.get(Cluster, "a") is None
-    assert await ledger.documents.archived(Cluster, "a") == doc
+    assert await ledger.documents.get_archived(Cluster, "a") == doc
     await ledger.commit([Insert(doc)], now=NOW)
     second = with_metadata(doc, description="second")
     await ledger.commit([Replace(second)], now=NOW)
     await ledger.commit([Archive(read_at(second, 1))], now=at(1))
-    newest = await ledger.documents.archived_find(Cluster, "one", ["acme"])
+    newest = await ledger.documents.find_archived(Cluster, "one", ["acme"])
     assert newest == read_at(second, 1)
-    assert await ledger.documents.archived_find(Cluster, "one", ["stranger"]) is None
+    assert await ledger.documents.find_archived(Cluster, "one", ["stranger"]) is None
 
 
 async def test_find_by_name_stays_inside_the_given_tenants(ledger: Ledger) -> None:
@@ -191,7 +191,7 @@ async def test_whoever_proves_crashes_is_told_before_and_after_every_write(
 
     await ledger.commit([Insert(cluster("a")), Due("Cluster", "a", NOW)], now=NOW)
     await ledger.claims.claim("vlan", ["1"], "a", now=NOW)
-    with pytest.raises(Taken):
+    with pytest.raises(DuplicateDocument):
         await ledger.commit([Insert(cluster("a"))], now=NOW)
     await ledger.close()
 
@@ -213,7 +213,7 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
     doc = cluster("a", pull_secret="hunter2")
     hub = Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(kubeconfig=b"hunter2"))
     await ledger.commit(
-        [Insert(doc), Insert(hub), Signal("Cluster", "a", "acme", Note("R", "m"))], now=NOW
+        [Insert(doc), Insert(hub), Signal("Cluster", "a", "acme", EventNote("R", "m"))], now=NOW
     )
     await ledger.commit([Replace(doc)], now=NOW)
     await ledger.events.publish()
@@ -235,7 +235,7 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
     masked_hub = await ledger.documents.get(Hub, "h", sealed=True)
     assert masked_hub is not None
     assert masked_hub.spec.kubeconfig == b"***"
-    events = await ledger.events.after(0, 10, kinds=["Hub"])
+    events = await ledger.events.list_after(0, 10, kinds=["Hub"])
     assert events[0].doc is not None
     assert msgspec.json.decode(events[0].doc, type=Hub).spec.kubeconfig == b"***"
 

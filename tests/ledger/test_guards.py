@@ -13,7 +13,7 @@ from boatyard.ledger import schema, work
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError
-from tests.ledger import test_claims, test_documents, test_events, test_stories, test_work
+from tests.ledger import test_claims, test_documents, test_events, test_run_logs, test_work
 from tests.ledger.docs import at
 
 ROUNDS = 20  # a race may end well by luck, but not every time
@@ -41,7 +41,7 @@ async def ledger(database_url: str, seal: Seal) -> AsyncIterator[Ledger]:
 
 async def plant(url: str, step: str, guard: str, instead: str) -> None:
     """Puts something else where the guard is, in every statement that has it."""
-    (migration,) = (known for known in schema.known_migrations() if known.name == step)
+    (migration,) = (known for known in schema.read_migrations() if known.name == step)
     statements = re.split(r";\n\n(?=\S)", migration.sql)  # what is inside a function is indented
     guarded = [text for text in statements if guard in text]
     assert guarded, f"the guard is not written like this any more: {guard}"
@@ -117,23 +117,27 @@ async def published(ledger: Ledger, url: str) -> None:
 
 
 async def told_again(ledger: Ledger, url: str) -> None:
-    await test_stories.test_a_line_that_is_known_is_not_kept_twice(ledger)
+    await test_run_logs.test_a_line_that_is_known_is_not_kept_twice(ledger)
 
 
 async def told_at_once(ledger: Ledger, url: str) -> None:
-    await test_stories.test_several_workers_at_once_lose_and_double_nothing(ledger)
+    await test_run_logs.test_several_workers_at_once_lose_and_double_nothing(ledger)
 
 
 async def told_much(ledger: Ledger, url: str) -> None:
-    await test_stories.test_the_newest_lines_are_kept_and_the_reader_is_told_what_is_missing(ledger)
+    await test_run_logs.test_the_newest_lines_are_kept_and_the_reader_is_told_what_is_missing(
+        ledger
+    )
 
 
 async def told_at_length(ledger: Ledger, url: str) -> None:
-    await test_stories.test_bytes_are_bounded_too(ledger)
+    await test_run_logs.test_bytes_are_bounded_too(ledger)
 
 
 async def forgotten(ledger: Ledger, url: str) -> None:
-    await test_stories.test_a_story_stays_with_its_order_and_is_forgotten_some_time_after_it(ledger)
+    await test_run_logs.test_a_story_stays_with_its_order_and_is_forgotten_some_time_after_it(
+        ledger
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,9 +202,11 @@ async def test_without_its_unique_key_one_thing_is_handed_out_twice(
 async def test_without_ranks_a_crowd_keeps_others_waiting(
     ledger: Ledger, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "_TAKE", work._TAKE.replace("order by place, due", "order by due"))
     monkeypatch.setattr(
-        work, "_TAKE", work._TAKE.replace("order by c.place, c.due", "order by c.due")
+        work, "_TAKE_QUERY", work._TAKE_QUERY.replace("order by place, due", "order by due")
+    )
+    monkeypatch.setattr(
+        work, "_TAKE_QUERY", work._TAKE_QUERY.replace("order by c.place, c.due", "order by c.due")
     )
 
     assert await fails(

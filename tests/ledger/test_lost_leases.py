@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from boatyard.ledger.changes import Due
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.records import Lease
+from boatyard.ledger.records import WorkLease
 from tests.ledger.docs import NOW
 
 LATER = NOW + timedelta(seconds=20)
 
 
-async def take(ledger: Ledger, worker: str, now: datetime) -> Lease:
+async def take(ledger: Ledger, worker: str, now: datetime) -> WorkLease:
     (lease,) = await ledger.work.take(
         kinds=["Order"], limit=1, lease_seconds=10, worker=worker, now=now
     )

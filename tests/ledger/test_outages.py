@@ -17,7 +17,7 @@ import pytest
 from boatyard.ledger import connections, schema
 from boatyard.ledger import ledger as ledger_module
 from boatyard.ledger.changes import Insert
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Unavailable
@@ -177,7 +177,7 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load
 
     stored = set(await ledger.documents.get_many(Cluster, acknowledged + unknown))
     await ledger.events.publish()
-    events = await ledger.events.after(0, 10_000)
+    events = await ledger.events.list_after(0, 10_000)
     assert stored >= set(acknowledged)
     assert {event.id for event in events} == stored  # an event for each, and for nothing else
     assert [event.seq for event in events] == list(range(1, len(stored) + 1))
@@ -188,7 +188,7 @@ async def test_listening_goes_on_after_a_restart_of_postgresql(
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(ledger.run())
-        async with ledger.published.subscribe() as wake:
+        async with ledger.publish_notifier.subscribe() as wake:
             assert await wake.wait(10)  # it listens
             await server.stop()
             await server.start()
@@ -198,7 +198,7 @@ async def test_listening_goes_on_after_a_restart_of_postgresql(
                 pass
             await ledger.commit([Insert(cluster("a"))], now=NOW)
             assert await wake.wait(10)
-            assert [event.id for event in await ledger.events.after(0, 10)] == ["a"]
+            assert [event.id for event in await ledger.events.list_after(0, 10)] == ["a"]
         running.cancel()
 
 
@@ -243,9 +243,9 @@ async def test_a_connection_dropped_before_it_listens_does_not_end_the_ledger(
     drops = [1, 1]
 
     async def connect(url: str, application: str) -> DroppedListener:
-        return DroppedListener(await connections.connect(url, application), drop, drops)
+        return DroppedListener(await connections.open_connection(url, application), drop, drops)
 
-    monkeypatch.setattr(ledger_module, "connect", connect)
+    monkeypatch.setattr(ledger_module, "open_connection", connect)
     await rings_again(shared_ledger)
 
     assert drops == []
@@ -297,7 +297,7 @@ async def rings_again(ledger: Ledger, then: Callable[[], Awaitable[None]] | None
     """Runs the ledger; fails unless it listens, listens again after `then`, and has not ended."""
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(ledger.run())
-        async with ledger.published.subscribe() as wake:
+        async with ledger.publish_notifier.subscribe() as wake:
             assert await wake.wait(20)
             if then is not None:
                 await then()

@@ -14,7 +14,13 @@ import pytest
 
 from boatyard.ledger import schema
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.schema import MIGRATIONS, Applied, Migration, known_migrations, pending
+from boatyard.ledger.schema import (
+    MIGRATIONS_FOLDER,
+    AppliedMigration,
+    Migration,
+    list_pending,
+    read_migrations,
+)
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.osac import Cluster
@@ -58,7 +64,7 @@ async def execute(url: str, statement: str) -> None:
 def folder_with(tmp_path: Path, **files: str) -> Path:
     """A folder with our migrations, of which some are written anew or added: `_0007_more="…"`."""
     folder = tmp_path / "migrations"
-    shutil.copytree(MIGRATIONS, folder)
+    shutil.copytree(MIGRATIONS_FOLDER, folder)
     for name, sql in files.items():
         (folder / f"{name.lstrip('_')}.sql").write_text(sql)
     return folder
@@ -68,12 +74,14 @@ def folder_with(tmp_path: Path, **files: str) -> Path:
 
 
 async def test_migrating_again_changes_nothing(empty_database_url: str) -> None:
-    assert await schema.current(empty_database_url) is None
-    assert await schema.migrate(empty_database_url) == schema.head() == "0006"
-    assert await schema.current(empty_database_url) == "0006"
+    assert await schema.current_revision(empty_database_url) is None
+    assert await schema.migrate(empty_database_url) == schema.latest_revision() == "0006"
+    assert await schema.current_revision(empty_database_url) == "0006"
 
     steps: list[str] = []
-    assert await schema.migrate(empty_database_url, on_step=steps.append) == schema.head()
+    assert (
+        await schema.migrate(empty_database_url, on_step=steps.append) == schema.latest_revision()
+    )
     assert steps == []
 
 
@@ -95,7 +103,7 @@ async def test_several_migrations_at_once_take_turns(empty_database_url: str) ->
         *(schema.migrate(empty_database_url, on_step=steps.append) for _ in range(3))
     )
 
-    assert revisions == [schema.head()] * 3
+    assert revisions == [schema.latest_revision()] * 3
     assert tuple(steps) == STEPS
 
 
@@ -139,7 +147,7 @@ async def test_a_migration_killed_between_two_files_goes_on_with_the_second(
 async def test_a_migration_killed_inside_a_file_goes_on_with_that_file(
     empty_database_url: str, seal: Seal, step: str, tmp_path: Path
 ) -> None:
-    (migration,) = (known for known in known_migrations() if known.name == step)
+    (migration,) = (known for known in read_migrations() if known.name == step)
     first, *others = re.split(r";\n\n(?=\S)", migration.sql.rstrip().removesuffix(";"))
     gate = f"select pg_advisory_xact_lock({GATE})"
     folder = folder_with(tmp_path, **{migration.label: ";\n".join([first, gate, *others])})
@@ -186,7 +194,7 @@ async def test_a_migration_that_fails_changes_nothing(
     with pytest.raises(asyncpg.DivisionByZeroError):
         await schema.migrate(empty_database_url, folder=folder)
 
-    assert await schema.current(empty_database_url) == "0006"
+    assert await schema.current_revision(empty_database_url) == "0006"
     (folder / "0007_more.sql").write_text("create table more (id text)")
     assert await schema.migrate(empty_database_url, folder=folder) == "0007"
 
@@ -207,13 +215,13 @@ async def test_a_database_of_an_older_program_is_upgraded_without_loss(
     assert steps == ["stories"]
     ledger = await Ledger.open(empty_database_url, seal=seal, application="test")
     cluster = await ledger.documents.get(Cluster, "a")
-    archived = await ledger.documents.archived(Cluster, "b")
+    archived = await ledger.documents.get_archived(Cluster, "b")
     assert cluster is not None
     assert archived is not None
     assert (cluster.metadata.name, archived.metadata.name) == ("web", "old")
-    assert [event.seq for event in await ledger.events.after(0, 10)] == [1, 2, 3]
-    assert [claim.item for claim in await ledger.claims.of_owner("a")] == ["100"]
-    assert await ledger.claims.reserved("hub/boston/hosts") == 3
+    assert [event.seq for event in await ledger.events.list_after(0, 10)] == [1, 2, 3]
+    assert [claim.item for claim in await ledger.claims.list_by_owner("a")] == ["100"]
+    assert await ledger.claims.sum_reserved("hub/boston/hosts") == 3
     assert await ledger.work.next_due() is not None
     await ledger.close()
 
@@ -249,7 +257,7 @@ async def columns_and_functions(url: str) -> list[str]:
 async def test_an_older_program_killed_half_way_is_continued(
     empty_database_url: str, seal: Seal
 ) -> None:
-    tables, commit = known_migrations()[:2]
+    tables, commit = read_migrations()[:2]
     notes = """
         create table alembic_version (version_num varchar(32) primary key);
         create table migration_steps (
@@ -291,7 +299,7 @@ async def test_an_older_database_that_nobody_knows_is_refused_and_stays(
         await schema.migrate(empty_database_url)
 
     await execute(empty_database_url, "select from migration_steps")
-    assert await schema.current(empty_database_url) is None
+    assert await schema.current_revision(empty_database_url) is None
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -354,8 +362,8 @@ A, B, C = (
 )
 
 
-def noted(*migrations: Migration) -> list[Applied]:
-    return [Applied(each.number, each.name, each.checksum) for each in migrations]
+def noted(*migrations: Migration) -> list[AppliedMigration]:
+    return [AppliedMigration(each.number, each.name, each.checksum) for each in migrations]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +375,7 @@ def noted(*migrations: Migration) -> list[Applied]:
     ],
 )
 def test_pending(applied: list[Migration], expected: list[Migration]) -> None:
-    assert list(pending([A, B, C], noted(*applied))) == expected
+    assert list(list_pending([A, B, C], noted(*applied))) == expected
 
 
 @pytest.mark.parametrize(
@@ -381,7 +389,7 @@ def test_pending(applied: list[Migration], expected: list[Migration]) -> None:
 )
 def test_pending_refuses(applied: list[Migration], message: str) -> None:
     with pytest.raises(Refused, match=message):
-        pending([A, B, C], noted(*applied))
+        list_pending([A, B, C], noted(*applied))
 
 
 @pytest.mark.parametrize(
@@ -400,12 +408,12 @@ def test_a_checksum_is_about_code(sql: str, same: bool) -> None:
 )
 def test_wrongly_numbered_files_are_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"number|named"):
-        known_migrations(folder_with(tmp_path, **{name: ""}))
+        read_migrations(folder_with(tmp_path, **{name: ""}))
 
 
 def test_every_file_has_statements() -> None:
-    assert [migration.name for migration in known_migrations()] == list(STEPS)
-    assert all(migration.sql.strip() for migration in known_migrations())
+    assert [migration.name for migration in read_migrations()] == list(STEPS)
+    assert all(migration.sql.strip() for migration in read_migrations())
 
 
 async def test_an_address_where_nobody_answers_is_unavailable(tmp_path: Path, seal: Seal) -> None:

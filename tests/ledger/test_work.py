@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from boatyard.ledger.changes import Change, Due, Insert, Replace, Wake
+from boatyard.ledger.changes import Change, Due, Insert, Replace, WakeWaiting
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.records import Finish, Lease
+from boatyard.ledger.records import Finish, WorkLease
 from boatyard.model.errors import Conflict, LeaseLost
 from boatyard.model.generated.osac import Cluster
 from tests.ledger.docs import NOW, at, cluster
@@ -21,7 +21,7 @@ def due(id: str, seconds: float = 0, tenant: str = "acme", kind: str = "Cluster"
 
 async def take(
     ledger: Ledger, seconds: float = 0, limit: int = 10, worker: str = "w"
-) -> list[Lease]:
+) -> list[WorkLease]:
     return await ledger.work.take(
         kinds=["Cluster"], limit=limit, lease_seconds=30, worker=worker, now=at(seconds)
     )
@@ -97,7 +97,7 @@ async def test_workers_that_die_are_counted(ledger: Ledger) -> None:
 
     assert (first.attempts, second.attempts) == (1, 2)
 
-    await ledger.work.forgive(first)  # it was only slow
+    await ledger.work.refund_attempt(first)  # it was only slow
     (third,) = await take(ledger, 60)
     assert third.attempts == 2
 
@@ -176,6 +176,15 @@ async def test_six_crowded_tenants_do_not_keep_a_seventh_waiting(ledger: Ledger)
     assert Counter(lease.tenant for lease in second).keys() == set("abcdef")
 
 
+async def test_tenants_with_nothing_due_take_no_places(ledger: Ledger) -> None:
+    later: list[Change] = [due(f"later-{n}", 60, tenant=f"t{n}") for n in range(40)]
+    await ledger.commit([*later, *(due(f"now-{n}", n, tenant="a") for n in range(3))], now=NOW)
+
+    leases = await take(ledger, 10, limit=3)
+
+    assert [lease.id for lease in leases] == ["now-0", "now-1", "now-2"]
+
+
 async def test_two_workers_never_hold_the_same(ledger: Ledger) -> None:
     await ledger.commit(
         [due(str(number), tenant=f"t{number % 7}") for number in range(200)], now=NOW
@@ -200,7 +209,7 @@ async def test_pokes_in_opposite_directions_do_not_stop_each_other(ledger: Ledge
     names = [str(number) for number in range(10)]
     await ledger.commit([due(name) for name in names], now=NOW)
 
-    async def reconcile(lease: Lease) -> None:
+    async def reconcile(lease: WorkLease) -> None:
         pokes = [due(name, 5) for name in names if name != lease.id]
         await ledger.commit(pokes, lease=lease, finish=Finish(due=at(9)), now=NOW)
 
@@ -219,16 +228,16 @@ async def test_a_wake_reaches_those_who_wait_for_it_and_nobody_else(ledger: Ledg
     for lease, waits in zip(await take(ledger), ("capacity", "capacity", "quota"), strict=True):
         await ledger.commit([], lease=lease, finish=Finish(due=at(600), waiting_for=waits), now=NOW)
 
-    await ledger.commit([Wake("capacity", at(2))], now=at(2))
+    await ledger.commit([WakeWaiting("capacity", at(2))], now=at(2))
 
     assert await taken(ledger, 2) == ["a", "b"]
 
 
 async def test_a_wake_between_the_look_and_the_decision_to_wait_is_not_lost(ledger: Ledger) -> None:
     await ledger.commit([due("a")], now=NOW)
-    await ledger.commit([Wake("capacity", NOW)], now=NOW)  # an old one does not count
+    await ledger.commit([WakeWaiting("capacity", NOW)], now=NOW)  # an old one does not count
     (lease,) = await take(ledger)
-    await ledger.commit([Wake("capacity", at(1))], now=at(1))
+    await ledger.commit([WakeWaiting("capacity", at(1))], now=at(1))
 
     finish = Finish(due=at(600), waiting_for="capacity")
     await ledger.commit([], lease=lease, finish=finish, now=at(2))
@@ -245,13 +254,13 @@ async def test_wakes_and_waiters_racing_leave_nobody_asleep(ledger: Ledger) -> N
     await ledger.commit([due(name) for name in names], now=NOW)
     leases = await take(ledger, limit=20)
 
-    async def wait(lease: Lease) -> None:
+    async def wait(lease: WorkLease) -> None:
         finish = Finish(due=at(600), waiting_for="capacity")
         await ledger.commit([], lease=lease, finish=finish, now=at(1))
 
     await asyncio.gather(
         *(wait(lease) for lease in leases[:10]),
-        ledger.commit([Wake("capacity", at(1))], now=at(1)),
+        ledger.commit([WakeWaiting("capacity", at(1))], now=at(1)),
         *(wait(lease) for lease in leases[10:]),
     )
 

@@ -7,18 +7,18 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from tests.support.assets import needs_assets
-from tests.support.local_site import LocalSite, local_site
+from tests.support.real_clusters.environment import LocalEnvironment, local_environment
 
 
 @pytest_asyncio.fixture
-async def site() -> AsyncIterator[LocalSite]:
+async def environment() -> AsyncIterator[LocalEnvironment]:
     """For one test."""
-    async with local_site(needs_assets()) as site:
-        yield site
+    async with local_environment(needs_assets()) as environment:
+        yield environment
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared() -> AsyncIterator[LocalSite]:
+async def shared() -> AsyncIterator[LocalEnvironment]:
     """For the tests of one file, each with clusters of its own."""
-    async with local_site(needs_assets()) as site:
-        yield site
+    async with local_environment(needs_assets()) as environment:
+        yield environment

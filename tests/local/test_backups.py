@@ -12,9 +12,9 @@ import pytest
 
 from boatyard.kube.kinds import CONFIG_MAPS, NODES
 from boatyard.model.errors import Refused, Unavailable
-from boatyard.platforms.port import RestoreWanted
-from tests.support.local_cluster import LocalCluster, uids
-from tests.support.local_site import LocalSite, until
+from boatyard.platforms.port import DesiredRestore
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import LocalCluster, uids
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
@@ -29,7 +29,7 @@ def mode_of(path: Path) -> int:
 
 
 async def test_objects_that_were_wiped_out_are_the_same_again(
-    shared: LocalSite, tmp_path: Path
+    shared: LocalEnvironment, tmp_path: Path
 ) -> None:
     cluster = LocalCluster(shared, "order-1")
     await cluster.ensure()
@@ -51,7 +51,7 @@ async def test_objects_that_were_wiped_out_are_the_same_again(
     await until(told, "it is said that the objects are gone")
     with pytest.raises(Unavailable, match="restore a backup"):
         await cluster.platform.ensure_cluster(cluster.key, cluster.wanted)
-    await cluster.ensure(restore=RestoreWanted("first", "backup-1/backup"))
+    await cluster.ensure(restore=DesiredRestore("first", "backup-1/backup"))
     await cluster.until_whole()
     assert uids(await cluster.get()) == uids(before)
     assert "later" not in await names(cluster)
@@ -62,7 +62,7 @@ async def test_objects_that_were_wiped_out_are_the_same_again(
     await cluster.release()
 
 
-async def test_a_new_cluster_begins_with_the_objects_of_another(shared: LocalSite) -> None:
+async def test_a_new_cluster_begins_with_the_objects_of_another(shared: LocalEnvironment) -> None:
     old = LocalCluster(shared, "order-2")
     await old.ensure()
     before = await old.put()
@@ -71,7 +71,7 @@ async def test_a_new_cluster_begins_with_the_objects_of_another(shared: LocalSit
     assert Path(facts["place"]).is_relative_to(shared.keeper.directory / "backups")
     await old.release()
 
-    new = LocalCluster(shared, "order-3", restore=RestoreWanted("first", "backup-2/backup"))
+    new = LocalCluster(shared, "order-3", restore=DesiredRestore("first", "backup-2/backup"))
     await new.ensure()
     await new.join("compute-9")
     assert uids(await new.get()) == uids(before), "also the secret can be read"
@@ -83,7 +83,7 @@ async def test_a_new_cluster_begins_with_the_objects_of_another(shared: LocalSit
 
     await until(own_nodes, "its nodes are its own")
     await new.put("more")
-    await new.site.keeper.kill_and_start()
+    await new.environment.keeper.kill_and_start()
     await new.ensure()
     assert uids(await new.get()) == uids(before), "it is restored once, and keeps the keys"
     await new.get("more")
@@ -92,7 +92,7 @@ async def test_a_new_cluster_begins_with_the_objects_of_another(shared: LocalSit
 
 @pytest.mark.parametrize("damage", ["a flipped bit", "cut short", "another one", "gone"])
 async def test_a_damaged_backup_is_refused_and_the_cluster_goes_on(
-    shared: LocalSite, damage: str
+    shared: LocalEnvironment, damage: str
 ) -> None:
     cluster = LocalCluster(shared, "order-4")
     await cluster.ensure()
@@ -114,7 +114,7 @@ async def test_a_damaged_backup_is_refused_and_the_cluster_goes_on(
         case "gone":
             file.unlink()
     with pytest.raises(Refused) as refused:
-        await cluster.ensure(restore=RestoreWanted(damage, f"{name}/backup"))
+        await cluster.ensure(restore=DesiredRestore(damage, f"{name}/backup"))
     assert refused.value.reason == "BrokenBackup"
     assert await cluster.get() == before
     seen = await cluster.platform.observe(cluster.key)
@@ -123,7 +123,7 @@ async def test_a_damaged_backup_is_refused_and_the_cluster_goes_on(
     await cluster.ensure(restore=None)
 
 
-async def test_a_folder_that_is_not_there_is_refused(shared: LocalSite) -> None:
+async def test_a_folder_that_is_not_there_is_refused(shared: LocalEnvironment) -> None:
     cluster = LocalCluster(shared, "order-4")
     await cluster.ensure()
     for folder in ("relative", "/nonexistent/folder"):

@@ -10,31 +10,31 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from boatyard.kube.config import read_kubeconfig
-from boatyard.kube.kinds import Kind
-from boatyard.pki.authority import ends_at
+from boatyard.kube.kinds import KubeKind
+from boatyard.pki.authority import read_expiry
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import LocalCluster
-from tests.support.local_site import LocalSite, local_site, until
+from tests.support.real_clusters.environment import LocalEnvironment, local_environment, until
+from tests.support.real_clusters.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.timeout(420)
 
-KEEPER = (sys.executable, "-m", "tests.support.short_lived_keeper")
-DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", True)
+KEEPER = (sys.executable, "-m", "tests.support.real_clusters.short_lived_keeper")
+DEPLOYMENTS = KubeKind("apps", "v1", "deployments", "Deployment", True)
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[LocalSite]:
-    async with local_site(needs_assets(), command=KEEPER) as site:
-        yield site
+async def environment() -> AsyncIterator[LocalEnvironment]:
+    async with local_environment(needs_assets(), command=KEEPER) as environment:
+        yield environment
 
 
 async def end_of_access(cluster: LocalCluster) -> datetime:
     access = await cluster.platform.access(cluster.key)
-    return ends_at(read_kubeconfig(access.kubeconfig).certificate)
+    return read_expiry(read_kubeconfig(access.kubeconfig).certificate)
 
 
-async def test_a_cluster_outlives_its_certificates(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-1")
+async def test_a_cluster_outlives_its_certificates(environment: LocalEnvironment) -> None:
+    cluster = LocalCluster(environment, "order-1")
     await cluster.ensure()
     await cluster.join("compute-0")
     await cluster.until_whole()

@@ -11,14 +11,14 @@ import pytest_asyncio
 
 from boatyard.kube.kinds import NODES
 from boatyard.processes.logs import LONGEST_LOG
-from tests.support.local_cluster import KINDS, LocalCluster, marked, marks
-from tests.support.local_site import LocalSite, until
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import KINDS, LocalCluster, marked, marks
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(shared: LocalSite) -> LocalCluster:
+async def cluster(shared: LocalEnvironment) -> LocalCluster:
     cluster = LocalCluster(shared, "order-1")
     await cluster.ensure()
     await cluster.join("compute-0")
@@ -70,7 +70,7 @@ async def test_a_killed_keeper_is_followed_by_one_that_takes_everything_back(
     cluster: LocalCluster,
 ) -> None:
     before, processes = await cluster.put(), cluster.running()
-    await cluster.site.keeper.kill_and_start()
+    await cluster.environment.keeper.kill_and_start()
     await cluster.ensure()
     assert cluster.running() == processes, "nobody was started or ended"
     assert await cluster.get() == before
@@ -80,10 +80,10 @@ async def test_what_died_while_there_was_no_keeper_is_started_by_the_next(
     cluster: LocalCluster,
 ) -> None:
     before, processes = await cluster.put(), cluster.running()
-    await cluster.site.keeper.end(signal.SIGKILL)
+    await cluster.environment.keeper.end(signal.SIGKILL)
     for kind in ("etcd", "kube-scheduler"):
         os.kill(processes[f"{kind}-0"][0], signal.SIGKILL)
-    await cluster.site.keeper.start()
+    await cluster.environment.keeper.start()
     await cluster.until_whole()
     await cluster.ensure()
     assert cluster.running()["kube-apiserver-0"] == processes["kube-apiserver-0"]
@@ -104,11 +104,11 @@ async def test_the_log_of_a_running_component_begins_anew_when_it_is_long(
 
 async def test_a_second_process_of_a_component_is_ended(cluster: LocalCluster) -> None:
     """However it came to be: two keepers, say, of which one was stopped for a while."""
-    await cluster.site.keeper.end(signal.SIGKILL)
+    await cluster.environment.keeper.end(signal.SIGKILL)
     (pid,) = cluster.running()["kube-scheduler-0"]
     with marked(dict(marks())[pid]):
         assert len(cluster.running()["kube-scheduler-0"]) == 2
-        await cluster.site.keeper.start()
+        await cluster.environment.keeper.start()
         await until(
             lambda: len(cluster.running()["kube-scheduler-0"]) == 1, "there is one scheduler"
         )

@@ -14,8 +14,8 @@ import pytest_asyncio
 from boatyard.model.errors import BoatyardError
 from tests.local.test_isolation import users
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import KINDS, NEW, OLD, LocalCluster, uids
-from tests.support.local_site import LocalSite, local_site, until
+from tests.support.real_clusters.environment import LocalEnvironment, local_environment, until
+from tests.support.real_clusters.local_cluster import KINDS, NEW, OLD, LocalCluster, uids
 
 # They judge for how long nobody answers.
 pytestmark = [
@@ -28,14 +28,14 @@ LONGEST_SILENCE = 20.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site() -> AsyncIterator[LocalSite]:
-    async with local_site(needs_assets(OLD, NEW)) as site:
-        yield site
+async def environment() -> AsyncIterator[LocalEnvironment]:
+    async with local_environment(needs_assets(OLD, NEW)) as environment:
+        yield environment
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(site: LocalSite) -> LocalCluster:
-    cluster = LocalCluster(site, "order-1", version=OLD, settings={"control_planes": "3"})
+async def cluster(environment: LocalEnvironment) -> LocalCluster:
+    cluster = LocalCluster(environment, "order-1", version=OLD, settings={"control_planes": "3"})
     await cluster.ensure()
     await cluster.join("compute-0")
     await settled(cluster)
@@ -113,12 +113,12 @@ async def test_a_member_that_dies_with_the_keeper_is_started_by_the_next(
     before = await cluster.put()
     processes = cluster.running()
     async with never_silent(cluster):
-        await cluster.site.keeper.end(signal.SIGKILL)
+        await cluster.environment.keeper.end(signal.SIGKILL)
         for kind in KINDS:
             os.kill(processes[f"{kind}-1"][0], signal.SIGKILL)
         await asyncio.sleep(2)  # nobody looks after them, and two of three are enough
         assert await cluster.get() == before
-        await cluster.site.keeper.start()
+        await cluster.environment.keeper.start()
         await settled(cluster)
     assert cluster.running()["etcd-0"] == processes["etcd-0"]
     assert await cluster.get() == before
@@ -129,14 +129,14 @@ async def test_without_a_majority_nothing_is_written_and_nothing_is_lost(
 ) -> None:
     """The plant for the tests above: the writer does notice when nobody answers."""
     before = await cluster.put()
-    await cluster.site.keeper.end(signal.SIGKILL)
+    await cluster.environment.keeper.end(signal.SIGKILL)
     processes = cluster.running()
     for number in (0, 2):
         os.kill(processes[f"etcd-{number}"][0], signal.SIGKILL)
     with pytest.raises((BoatyardError, TimeoutError)):
         async with asyncio.timeout(5):
             await cluster.put("lost")
-    await cluster.site.keeper.start()
+    await cluster.environment.keeper.start()
     await settled(cluster)
     assert await cluster.get() == before
 

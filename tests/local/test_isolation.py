@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.local_cluster import LocalCluster
-from tests.support.local_site import LocalSite, until
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def one(shared: LocalSite) -> LocalCluster:
+async def one(shared: LocalEnvironment) -> LocalCluster:
     return await made(LocalCluster(shared, "order-1"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def two(shared: LocalSite) -> LocalCluster:
+async def two(shared: LocalEnvironment) -> LocalCluster:
     return await made(LocalCluster(shared, "order-2"))
 
 
@@ -49,7 +49,7 @@ def user_of(pid: int) -> int:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives each cluster a user of its own")
 async def test_each_cluster_has_a_user_that_reads_nothing_of_the_other(
-    shared: LocalSite, one: LocalCluster, two: LocalCluster
+    shared: LocalEnvironment, one: LocalCluster, two: LocalCluster
 ) -> None:
     (mine,), (other,) = users(one), users(two)
     assert 0 not in (mine, other)
@@ -86,7 +86,7 @@ async def test_two_clusters_share_no_authority_and_no_port(
     kubeconfig = json.loads((await one.platform.access(one.key)).kubeconfig)
     other = (await two.platform.access(two.key)).api_url
     kubeconfig["clusters"][0]["cluster"] = {"server": other, "insecure-skip-tls-verify": True}
-    said = await one.site.kubectl(json.dumps(kubeconfig), "get", "namespaces", check=False)
+    said = await one.environment.kubectl(json.dumps(kubeconfig), "get", "namespaces", check=False)
     assert "must be logged in" in said
 
 

@@ -10,11 +10,16 @@ import pytest_asyncio
 
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model.errors import Refused
-from boatyard.platforms.port import Rest, RestoreWanted
+from boatyard.platforms.port import DesiredRestore, RestMode
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import NEW, OLD, LocalCluster, uids
-from tests.support.local_site import DYING, LocalSite, local_site, until
-from tests.support.planted_assets import PlantedAssets
+from tests.support.real_clusters.environment import (
+    KILLED,
+    LocalEnvironment,
+    local_environment,
+    until,
+)
+from tests.support.real_clusters.local_cluster import NEW, OLD, LocalCluster, uids
+from tests.support.real_clusters.planted_assets import PlantedAssets
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -25,15 +30,17 @@ async def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedAssets:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(planted: PlantedAssets) -> AsyncIterator[LocalSite]:
-    async with local_site(planted.directory, command=DYING) as site:
-        yield site
+async def environment(planted: PlantedAssets) -> AsyncIterator[LocalEnvironment]:
+    async with local_environment(planted.directory, command=KILLED) as environment:
+        yield environment
 
 
 @asynccontextmanager
-async def dying(site: LocalSite, pattern: str = "") -> AsyncIterator[set[str]]:
+async def killed_keeper(
+    environment: LocalEnvironment, pattern: str = ""
+) -> AsyncIterator[set[str]]:
     """While inside, the keeper is killed once at every point that matches; afterwards, where that was."""
-    wanted, died = site.keeper.directory / "die-at", site.keeper.directory / "died-at"
+    wanted, died = environment.keeper.directory / "die-at", environment.keeper.directory / "died-at"
     died.unlink(missing_ok=True)
     wanted.write_text(pattern)
     found: set[str] = set()
@@ -41,7 +48,7 @@ async def dying(site: LocalSite, pattern: str = "") -> AsyncIterator[set[str]]:
         yield found
     finally:
         wanted.unlink()
-    await until(site.answers, "the last life of the keeper answers")
+    await until(environment.answers, "the last life of the keeper answers")
     found |= set(died.read_text().splitlines() if died.exists() else ())
 
 
@@ -60,9 +67,9 @@ def starts(labels: set[str], *names: str) -> bool:
     )
 
 
-async def test_while_creating(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-11")
-    async with dying(site, rf"saving|starting|binding|{SOME_FILES}") as died:
+async def test_while_creating(environment: LocalEnvironment) -> None:
+    cluster = LocalCluster(environment, "order-11")
+    async with killed_keeper(environment, rf"saving|starting|binding|{SOME_FILES}") as died:
         await cluster.ensure()
         await cluster.until_whole()
     assert starts(died, "kube-apiserver", "kube-controller-manager", "kube-scheduler"), died
@@ -71,7 +78,7 @@ async def test_while_creating(site: LocalSite) -> None:
     assert {"after saving it for the first time", "before saving version"} <= died
     before = await cluster.put()
 
-    async with dying(site, "stopping|forgetting|removing|saving") as died:
+    async with killed_keeper(environment, "stopping|forgetting|removing|saving") as died:
         await cluster.release()
     assert {"after saving leaving", "after stopping True", "before forgetting"} <= died
     assert f"before removing .gone-{cluster.slug}" in died
@@ -79,12 +86,12 @@ async def test_while_creating(site: LocalSite) -> None:
     await nothing_left(cluster)
 
 
-async def test_while_upgrading_and_resting(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-12", version=OLD)
+async def test_while_upgrading_and_resting(environment: LocalEnvironment) -> None:
+    cluster = LocalCluster(environment, "order-12", version=OLD)
     await cluster.ensure()
     before = await cluster.put()
 
-    async with dying(site) as died:
+    async with killed_keeper(environment) as died:
         await cluster.ensure(version=NEW)
         await cluster.until_whole()
     assert (await cluster.platform.observe(cluster.key)).version == NEW
@@ -95,14 +102,14 @@ async def test_while_upgrading_and_resting(site: LocalSite) -> None:
 
     address = (await cluster.platform.access(cluster.key)).api_url
     for rest, tell_tale in (
-        (Rest.FROZEN, "after freezing"),
-        (Rest.STOPPED, "after stopping False"),
+        (RestMode.FROZEN, "after freezing"),
+        (RestMode.STOPPED, "after stopping False"),
     ):
-        async with dying(site) as died:
+        async with killed_keeper(environment) as died:
             await cluster.ensure(rest=rest)
         assert tell_tale in died
-        async with dying(site) as died:
-            await cluster.ensure(rest=Rest.AWAKE)
+        async with killed_keeper(environment) as died:
+            await cluster.ensure(rest=RestMode.AWAKE)
             await cluster.until_whole()
         assert died
         assert await cluster.get() == before
@@ -143,19 +150,19 @@ RUINED = "head -c 8192 /dev/urandom > /proc/self/cwd/var/etcd-0/member/snap/db; 
     ],
 )
 async def test_while_going_back_to_the_old_version(
-    site: LocalSite,
+    environment: LocalEnvironment,
     planted: PlantedAssets,
     program: str,
     words: str,
     points: str,
     expected: set[str],
 ) -> None:
-    cluster = LocalCluster(site, f"order-{program}", version=OLD)
+    cluster = LocalCluster(environment, f"order-{program}", version=OLD)
     await cluster.ensure()
     before = await cluster.put()
     planted.break_program(NEW, program, words)
     try:
-        async with dying(site, points) as died:
+        async with killed_keeper(environment, points) as died:
             with pytest.raises(Refused) as refused:
                 await cluster.ensure(version=NEW)
         assert refused.value.reason == "UpgradeFailed"
@@ -171,17 +178,17 @@ async def test_while_going_back_to_the_old_version(
     await cluster.release()
 
 
-async def test_while_taking_and_restoring_a_backup(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-14")
+async def test_while_taking_and_restoring_a_backup(environment: LocalEnvironment) -> None:
+    cluster = LocalCluster(environment, "order-14")
     await cluster.ensure()
     before = await cluster.put()
-    async with dying(site) as died:
+    async with killed_keeper(environment) as died:
         await cluster.backup("backup-14")
     assert {"before taking snapshot.db", "before writing backup.json"} <= died
     await cluster.put("later")
 
-    async with dying(site) as died:
-        await cluster.ensure(restore=RestoreWanted("first", "backup-14/backup"))
+    async with killed_keeper(environment) as died:
+        await cluster.ensure(restore=DesiredRestore("first", "backup-14/backup"))
         await cluster.until_whole()
     assert {
         "while etcdutl runs",
@@ -200,9 +207,11 @@ async def test_while_taking_and_restoring_a_backup(site: LocalSite) -> None:
 
 async def test_a_keeper_that_does_not_look_first_is_found_out(planted: PlantedAssets) -> None:
     """Planted: the next life starts what it should have found."""
-    async with local_site(planted.directory, command=(*DYING, "--forgets-schedulers")) as site:
-        cluster = LocalCluster(site, "order-15")
-        async with dying(site, "after starting kube-scheduler"):
+    async with local_environment(
+        planted.directory, command=(*KILLED, "--forgets-schedulers")
+    ) as environment:
+        cluster = LocalCluster(environment, "order-15")
+        async with killed_keeper(environment, "after starting kube-scheduler"):
             await cluster.ensure()
             await until(
                 lambda: len(cluster.running().get("kube-scheduler-0", ())) == 2, "there are two"

@@ -12,8 +12,8 @@ from boatyard.kube.kinds import DISRUPTION_BUDGETS, NODES, PODS, SERVICE_ACCOUNT
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.local.keeper import DRAIN_SECONDS
-from tests.support.local_cluster import LocalCluster
-from tests.support.local_site import LocalSite, until
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
@@ -67,15 +67,17 @@ async def leave(cluster: LocalCluster) -> Outcome:
 
 async def has_been_leaving(cluster: LocalCluster, seconds: float) -> None:
     """The keeper dies, and time passes before the next one comes."""
-    await cluster.site.keeper.end(signal.SIGKILL)
+    await cluster.environment.keeper.end(signal.SIGKILL)
     record = cluster.record()
     for node in record["nodes"].values():
         node["leaving_since"] -= seconds
     (cluster.directory / "cluster.json").write_text(json.dumps(record))
-    await cluster.site.keeper.start()
+    await cluster.environment.keeper.start()
 
 
-async def test_a_disruption_budget_holds_a_node_until_the_deadline(shared: LocalSite) -> None:
+async def test_a_disruption_budget_holds_a_node_until_the_deadline(
+    shared: LocalEnvironment,
+) -> None:
     cluster = LocalCluster(shared, "leaving-1")
     await cluster.ensure()
     await cluster.join(SLOT)

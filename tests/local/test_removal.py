@@ -15,11 +15,17 @@ from pathlib import Path
 import pytest
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local import components, places
-from boatyard.platforms.drivers.local.records import Record, Records
-from boatyard.platforms.port import ClusterWanted, Rest
-from tests.support.local_cluster import WANTED, LocalCluster, control_groups, marked, marks
-from tests.support.local_site import LocalSite, until
+from boatyard.platforms.drivers.local import allocation, components
+from boatyard.platforms.drivers.local.records import ClusterRecord, ClusterRecords
+from boatyard.platforms.port import DesiredCluster, RestMode
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import (
+    WANTED,
+    LocalCluster,
+    control_groups,
+    marked,
+    marks,
+)
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
@@ -31,7 +37,7 @@ def listening() -> str:
 def in_its_groups(cluster: LocalCluster) -> set[str]:
     """By whom the processes of a cluster are bounded: how the names of their groups begin."""
     found = set()
-    for path in control_groups(cluster.site.keeper.directory, cluster.slug):
+    for path in control_groups(cluster.environment.keeper.directory, cluster.slug):
         members = {int(pid) for pid in (Path(path) / "cgroup.procs").read_text().split()}
         if members == {pid for (pid,) in cluster.running().values()}:
             found.add(Path(path).name.partition("-")[0])
@@ -45,7 +51,7 @@ def owned_by(user: int) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
-async def test_a_deleted_cluster_leaves_no_process_port_or_file(shared: LocalSite) -> None:
+async def test_a_deleted_cluster_leaves_no_process_port_or_file(shared: LocalEnvironment) -> None:
     files = {path for path in shared.directory.rglob("*") if path.name != "keeper.log"}
     cluster = LocalCluster(shared, "order-1")
     await cluster.ensure()
@@ -69,7 +75,7 @@ async def test_a_deleted_cluster_leaves_no_process_port_or_file(shared: LocalSit
         assert owned_by(record["user"]) == ""
 
 
-async def test_a_cluster_can_be_removed_before_it_was_ready(shared: LocalSite) -> None:
+async def test_a_cluster_can_be_removed_before_it_was_ready(shared: LocalEnvironment) -> None:
     cluster = LocalCluster(shared, "order-2")
     await cluster.platform.ensure_cluster(cluster.key, cluster.wanted)
     await cluster.release()
@@ -78,18 +84,18 @@ async def test_a_cluster_can_be_removed_before_it_was_ready(shared: LocalSite) -
     assert shared.inside() == []
 
 
-def record_by_hand(cluster: LocalCluster, wanted: ClusterWanted) -> Mapping[str, int]:
+def record_by_hand(cluster: LocalCluster, wanted: DesiredCluster) -> Mapping[str, int]:
     """A cluster that was ordered and not begun; its ports."""
-    site = cluster.site
-    records = Records(site.keeper.directory / "clusters")
-    ports = places.choose_ports(components.port_names(1), records.ports_taken, seed="x")
+    environment = cluster.environment
+    records = ClusterRecords(environment.keeper.directory / "clusters")
+    ports = allocation.choose_ports(components.port_names(1), records.used_ports, seed="x")
     records.save(
-        Record(
+        ClusterRecord(
             key=cluster.key,
             slug=cluster.slug,
             hub="boston-1",
             wanted=wanted,
-            user=places.choose_user(site.directory, cluster.slug, ()),
+            user=allocation.choose_user(environment.directory, cluster.slug, ()),
             ports=ports,
             members=1,
             real=False,
@@ -99,7 +105,7 @@ def record_by_hand(cluster: LocalCluster, wanted: ClusterWanted) -> Mapping[str,
     return ports
 
 
-async def test_a_bug_in_one_pass_is_not_the_end(shared: LocalSite) -> None:
+async def test_a_bug_in_one_pass_is_not_the_end(shared: LocalEnvironment) -> None:
     """Planted: a record that nobody could have asked for."""
     cluster = LocalCluster(shared, "order-7")
     await shared.keeper.end(signal.SIGKILL)
@@ -111,13 +117,13 @@ async def test_a_bug_in_one_pass_is_not_the_end(shared: LocalSite) -> None:
 
 
 async def test_a_port_that_a_stranger_took_before_anybody_was_told_of_it_is_replaced(
-    shared: LocalSite,
+    shared: LocalEnvironment,
 ) -> None:
     cluster = LocalCluster(shared, "order-3")
     await shared.keeper.end(signal.SIGKILL)
-    wanted = replace(WANTED, service_cidr=places.SERVICE_CIDR, pod_cidr=places.POD_CIDR)
+    wanted = replace(WANTED, service_cidr=allocation.SERVICE_CIDR, pod_cidr=allocation.POD_CIDR)
     ports = record_by_hand(cluster, wanted)
-    with socket.create_server((places.LOOPBACK, ports["api"])):
+    with socket.create_server((allocation.LOOPBACK, ports["api"])):
         await shared.keeper.start()
         await cluster.ensure()
         assert cluster.record()["ports"] != ports
@@ -125,13 +131,13 @@ async def test_a_port_that_a_stranger_took_before_anybody_was_told_of_it_is_repl
     await cluster.release()
 
 
-async def test_a_port_that_was_told_is_waited_for(shared: LocalSite) -> None:
+async def test_a_port_that_was_told_is_waited_for(shared: LocalEnvironment) -> None:
     cluster = LocalCluster(shared, "order-4")
     await cluster.ensure()
     before = await cluster.put()
     port = cluster.record()["ports"]["api"]
-    await cluster.ensure(rest=Rest.STOPPED)
-    with socket.create_server((places.LOOPBACK, port)):
+    await cluster.ensure(rest=RestMode.STOPPED)
+    with socket.create_server((allocation.LOOPBACK, port)):
         cluster.wanted = WANTED
 
         async def told() -> bool:
@@ -151,7 +157,7 @@ async def test_a_port_that_was_told_is_waited_for(shared: LocalSite) -> None:
     await cluster.release()
 
 
-async def test_a_directory_has_one_keeper(shared: LocalSite) -> None:
+async def test_a_directory_has_one_keeper(shared: LocalEnvironment) -> None:
     second = await shared.keeper.spawn()
     assert second.stdout is not None
     assert await second.stdout.read() == b""
@@ -160,7 +166,9 @@ async def test_a_directory_has_one_keeper(shared: LocalSite) -> None:
     assert await shared.answers(), "the first is not disturbed"
 
 
-async def test_processes_of_a_cluster_that_was_removed_by_hand_are_ended(shared: LocalSite) -> None:
+async def test_processes_of_a_cluster_that_was_removed_by_hand_are_ended(
+    shared: LocalEnvironment,
+) -> None:
     cluster = LocalCluster(shared, "order-5")
     await cluster.ensure()
     await cluster.until_whole()

@@ -13,16 +13,16 @@ import pytest
 import pytest_asyncio
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local.places import is_free
-from boatyard.platforms.port import Rest
-from tests.support.local_cluster import LocalCluster
-from tests.support.local_site import LocalSite
+from boatyard.platforms.drivers.local.allocation import is_port_free
+from boatyard.platforms.port import RestMode
+from tests.support.real_clusters.environment import LocalEnvironment
+from tests.support.real_clusters.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(shared: LocalSite) -> LocalCluster:
+async def cluster(shared: LocalEnvironment) -> LocalCluster:
     cluster = LocalCluster(shared, "order-1")
     await cluster.ensure()
     await cluster.join("compute-0")
@@ -33,7 +33,7 @@ async def cluster(shared: LocalSite) -> LocalCluster:
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")
 async def awake(cluster: LocalCluster) -> AsyncIterator[None]:
     """Whatever the last test left behind."""
-    await cluster.ensure(rest=Rest.AWAKE)
+    await cluster.ensure(rest=RestMode.AWAKE)
     yield
 
 
@@ -49,15 +49,15 @@ async def test_a_frozen_cluster_stands_still_and_is_awake_within_a_second(
     address = (await cluster.platform.access(cluster.key)).api_url
     took = []
     for _ in range(3):
-        await cluster.ensure(rest=Rest.FROZEN)
+        await cluster.ensure(rest=RestMode.FROZEN)
         assert states(cluster) == {"T"}
         async with cluster.api() as api:
             with pytest.raises((Unavailable, TimeoutError)):
                 async with asyncio.timeout(0.5):
-                    await api.text("/readyz")
+                    await api.get_text("/readyz")
             began = time.monotonic()
-            await cluster.ensure(rest=Rest.AWAKE)
-            await api.text("/readyz")
+            await cluster.ensure(rest=RestMode.AWAKE)
+            await api.get_text("/readyz")
             took.append(time.monotonic() - began)
     assert min(took) < 1.0, took
     assert cluster.running() == processes
@@ -70,29 +70,29 @@ async def test_a_stopped_cluster_holds_no_process_and_no_port_and_comes_back_as_
 ) -> None:
     before = await cluster.put()
     address = (await cluster.platform.access(cluster.key)).api_url
-    await cluster.ensure(rest=Rest.STOPPED)
+    await cluster.ensure(rest=RestMode.STOPPED)
     assert cluster.running() == {}
-    assert all(is_free(port) for port in cluster.record()["ports"].values())
-    await cluster.ensure(rest=Rest.AWAKE)
+    assert all(is_port_free(port) for port in cluster.record()["ports"].values())
+    await cluster.ensure(rest=RestMode.AWAKE)
     await cluster.until_whole()
     assert await cluster.get() == before
     assert (await cluster.platform.access(cluster.key)).api_url == address
 
 
-@pytest.mark.parametrize("rest", [Rest.FROZEN, Rest.STOPPED])
+@pytest.mark.parametrize("rest", [RestMode.FROZEN, RestMode.STOPPED])
 async def test_a_resting_cluster_rests_on_under_the_next_keeper(
-    cluster: LocalCluster, rest: Rest
+    cluster: LocalCluster, rest: RestMode
 ) -> None:
     before = await cluster.put()
     await cluster.ensure(rest=rest)
     asleep = cluster.running()
-    await cluster.site.keeper.kill_and_start()
+    await cluster.environment.keeper.kill_and_start()
     await cluster.ensure()
     seen = await cluster.platform.observe(cluster.key)
     assert (seen.rest, seen.available) == (rest, False)
     assert cluster.running() == asleep
     assert states(cluster) <= {"T"}
-    await cluster.ensure(rest=Rest.AWAKE)
+    await cluster.ensure(rest=RestMode.AWAKE)
     assert await cluster.get() == before
 
 
@@ -100,21 +100,21 @@ async def test_what_died_while_it_stood_still_is_started_when_it_wakes_up(
     cluster: LocalCluster,
 ) -> None:
     before = await cluster.put()
-    await cluster.ensure(rest=Rest.FROZEN)
+    await cluster.ensure(rest=RestMode.FROZEN)
     for pids in cluster.running().values():
         os.kill(pids[0], signal.SIGKILL)
-    await cluster.ensure(rest=Rest.AWAKE)
+    await cluster.ensure(rest=RestMode.AWAKE)
     await cluster.until_whole()
     assert await cluster.get() == before
 
 
 async def test_an_orderly_end_stops_it_and_the_next_keeper_starts_it(cluster: LocalCluster) -> None:
     before = await cluster.put()
-    await cluster.site.client().call("keeper.shutdown", stop_clusters=True)
-    assert cluster.site.keeper.process is not None
-    await cluster.site.keeper.process.wait()
-    assert cluster.site.inside() == []
-    await cluster.site.keeper.start()
+    await cluster.environment.client().call("keeper.shutdown", stop_clusters=True)
+    assert cluster.environment.keeper.process is not None
+    await cluster.environment.keeper.process.wait()
+    assert cluster.environment.inside() == []
+    await cluster.environment.keeper.start()
     await cluster.ensure()
     await cluster.until_whole()
     assert await cluster.get() == before

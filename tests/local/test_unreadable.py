@@ -8,25 +8,25 @@ import signal
 import pytest
 
 from boatyard.model.errors import Unavailable
-from tests.support.local_cluster import LocalCluster
-from tests.support.local_site import LocalSite, until
+from tests.support.real_clusters.environment import LocalEnvironment, until
+from tests.support.real_clusters.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.timeout(240)
 
 
-async def test_a_damaged_record_stops_no_other_cluster(site: LocalSite) -> None:
-    broken, good = LocalCluster(site, "order-1"), LocalCluster(site, "order-2")
+async def test_a_damaged_record_stops_no_other_cluster(environment: LocalEnvironment) -> None:
+    broken, good = LocalCluster(environment, "order-1"), LocalCluster(environment, "order-2")
     for cluster in (broken, good):
         await cluster.ensure()
         await cluster.until_whole()
     before = broken.running()
 
-    await site.keeper.end(signal.SIGKILL)
+    await environment.keeper.end(signal.SIGKILL)
     record = broken.directory / "cluster.json"
     whole = record.read_bytes()
     record.write_bytes(whole[:100])
     os.kill(good.running()["kube-scheduler-0"][0], signal.SIGKILL)
-    await site.keeper.start()
+    await environment.keeper.start()
 
     await until(good.is_whole, "the other cluster has its scheduler again")
     await good.ensure()
@@ -41,6 +41,6 @@ async def test_a_damaged_record_stops_no_other_cluster(site: LocalSite) -> None:
     assert broken.running() == before, "nobody of it was ended"
 
     record.write_bytes(whole)
-    await site.keeper.kill_and_start()
+    await environment.keeper.kill_and_start()
     await broken.ensure()
     assert broken.running() == before

@@ -10,9 +10,14 @@ import pytest_asyncio
 
 from boatyard.model.errors import Refused
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import NEW, OLD, LocalCluster, uids
-from tests.support.local_site import DYING, LocalSite, local_site, until
-from tests.support.planted_assets import PlantedAssets
+from tests.support.real_clusters.environment import (
+    KILLED,
+    LocalEnvironment,
+    local_environment,
+    until,
+)
+from tests.support.real_clusters.local_cluster import NEW, OLD, LocalCluster, uids
+from tests.support.real_clusters.planted_assets import PlantedAssets
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 HANGS = "exec /bin/sleep 600"
@@ -24,16 +29,16 @@ async def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedAssets:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(planted: PlantedAssets) -> AsyncIterator[LocalSite]:
+async def environment(planted: PlantedAssets) -> AsyncIterator[LocalEnvironment]:
     """Its keeper has less patience than an ordinary one."""
-    async with local_site(planted.directory, command=DYING) as site:
-        yield site
+    async with local_environment(planted.directory, command=KILLED) as environment:
+        yield environment
 
 
 async def test_a_version_that_hangs_is_given_up_and_the_old_one_goes_on(
-    site: LocalSite, planted: PlantedAssets
+    environment: LocalEnvironment, planted: PlantedAssets
 ) -> None:
-    cluster = LocalCluster(site, "order-1", version=OLD)
+    cluster = LocalCluster(environment, "order-1", version=OLD)
     await cluster.ensure()
     before = await cluster.put()
     planted.break_program(NEW, "kube-apiserver", HANGS)
@@ -55,8 +60,10 @@ def ways_back(cluster: LocalCluster) -> list[str]:
     return [path.name for path in (cluster.directory / "private").glob("before-*")]
 
 
-async def test_once_it_has_come_up_nothing_is_kept_of_what_was_before(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-4", version=OLD)
+async def test_once_it_has_come_up_nothing_is_kept_of_what_was_before(
+    environment: LocalEnvironment,
+) -> None:
+    cluster = LocalCluster(environment, "order-4", version=OLD)
     await cluster.ensure()
     before = await cluster.put()
     await cluster.ensure(version=NEW)
@@ -66,13 +73,13 @@ async def test_once_it_has_come_up_nothing_is_kept_of_what_was_before(site: Loca
 
 
 async def test_half_way_there_is_no_turning_round_but_an_end(
-    site: LocalSite, planted: PlantedAssets
+    environment: LocalEnvironment, planted: PlantedAssets
 ) -> None:
-    cluster = LocalCluster(site, "order-2", version=OLD)
+    cluster = LocalCluster(environment, "order-2", version=OLD)
     await cluster.ensure()
     planted.break_program(NEW, "kube-apiserver", HANGS)
     try:
-        cluster.wanted = newer = LocalCluster(site, "order-2", version=NEW).wanted
+        cluster.wanted = newer = LocalCluster(environment, "order-2", version=NEW).wanted
         await cluster.platform.ensure_cluster(cluster.key, newer)
         await until(lambda: cluster.record()["upgrading"] == NEW, "it is under way")
         with pytest.raises(Refused) as refused:
@@ -86,8 +93,10 @@ async def test_half_way_there_is_no_turning_round_but_an_end(
     assert cluster.running() == {}
 
 
-async def test_what_cannot_be_reached_is_refused_and_changes_nothing(site: LocalSite) -> None:
-    cluster = LocalCluster(site, "order-3", version=NEW)
+async def test_what_cannot_be_reached_is_refused_and_changes_nothing(
+    environment: LocalEnvironment,
+) -> None:
+    cluster = LocalCluster(environment, "order-3", version=NEW)
     await cluster.ensure()
     await cluster.until_whole()
     processes = cluster.running()

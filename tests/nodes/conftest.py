@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.support.control_plane import ControlPlane, control_plane
-from tests.support.node_field import Field, field_on
+from tests.support.real_clusters.simulated_nodes import NodeEnvironment, open_node_environment
 
 # Simulated nodes have no kubelet to call: without an address to call it under, `kubectl logs` says so at once.
 API_FLAGS = ("--kubelet-preferred-address-types=ExternalIP",)
@@ -24,14 +24,14 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-async def field(plane: ControlPlane) -> AsyncIterator[Field]:
-    async with field_on(plane) as field:
-        yield field
+async def node_environment(plane: ControlPlane) -> AsyncIterator[NodeEnvironment]:
+    async with open_node_environment(plane) as node_environment:
+        yield node_environment
 
 
 @pytest.fixture
-async def bare_field() -> AsyncIterator[Field]:
+async def bare_node_environment() -> AsyncIterator[NodeEnvironment]:
     """On an API server of the test's own, without controllers, which it may break."""
     with control_plane() as plane:
-        async with field_on(plane, managed=False) as field:
-            yield field
+        async with open_node_environment(plane, managed=False) as node_environment:
+            yield node_environment

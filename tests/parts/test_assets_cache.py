@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from boatyard.app.main import main
-from boatyard.assets import DEFAULT, Assets
-from boatyard.assets.building import BINARY
-from boatyard.assets.cache import MANIFEST, SYSTEM_CACHE, cache_directory, prune
-from boatyard.assets.fetching import Patience
-from boatyard.assets.installing import Way, install
+from boatyard.assets import DEFAULT_VERSION, Assets
+from boatyard.assets.cache import MANIFEST_FILE, SYSTEM_CACHE, cache_directory, prune_builds
+from boatyard.assets.downloads import DownloadRetryPolicy
+from boatyard.assets.go_build import BINARY_NAME
+from boatyard.assets.installation import InstallMethod, install_programs
 from boatyard.assets.mirrors import Mirrors
-from boatyard.assets.verifying import verify
+from boatyard.assets.verification import verify_programs
 from boatyard.model.errors import Refused, Unavailable
-from tests.support.assets import Listener, put
+from tests.support.assets import ProgressListener, put
 from tests.support.build_machine import BuildMachine
 
 TWO_CALLS = 2  # `go list` and `go build`
@@ -32,7 +32,7 @@ def machine(tmp_path: Path) -> BuildMachine:
 
 
 def is_good(assets: Assets) -> bool:
-    return not any(finding.wrong for finding in verify(assets, DEFAULT))
+    return not any(finding.problem for finding in verify_programs(assets, DEFAULT_VERSION))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_second_clone_builds_nothing(machine: BuildMachine) -> None:
     assert machine.calls() == []
     assert is_good(clone)
     assert any(str(machine.cached().directory) in line for line in listener.said)
-    assert clone.recorded(DEFAULT)["etcd"].recipe == machine.cached().recipe
+    assert clone.installed_records(DEFAULT_VERSION)["etcd"].recipe == machine.cached().recipe
     assert machine.left() == []
 
 
@@ -70,22 +70,26 @@ def test_a_build_in_the_cache_comes_before_downloads_and_after_programs_that_are
     machine.build()
     nobody = "http://127.0.0.1:9"
     means = machine.means(
-        ways=tuple(Way), mirrors=Mirrors(nobody, nobody, "x86_64"), patience=Patience(reach=5)
+        methods=tuple(InstallMethod),
+        mirrors=Mirrors(nobody, nobody, "x86_64"),
+        retry_policy=DownloadRetryPolicy(small_file_seconds=5),
     )
-    listener = Listener()
-    install(machine.directory("clone"), DEFAULT, means, listener)
+    listener = ProgressListener()
+    install_programs(machine.directory("clone"), DEFAULT_VERSION, means, listener)
     assert "cannot be reached" not in listener.text()
-    found_only = machine.means(ways=(Way.FOUND,))
+    found_only = machine.means(methods=(InstallMethod.FOUND,))
     with pytest.raises(Unavailable, match="lacks etcd"):
-        install(machine.directory("other"), DEFAULT, found_only, Listener())
+        install_programs(
+            machine.directory("other"), DEFAULT_VERSION, found_only, ProgressListener()
+        )
 
 
 def test_an_install_directory_that_was_removed_is_made_again(machine: BuildMachine) -> None:
     machine.build()
     machine.calls()
-    for path in machine.assets.folder(DEFAULT).iterdir():
+    for path in machine.assets.folder(DEFAULT_VERSION).iterdir():
         path.unlink()
-    machine.assets.folder(DEFAULT).rmdir()
+    machine.assets.folder(DEFAULT_VERSION).rmdir()
     machine.build()
     assert machine.calls() == []
     assert is_good(machine.assets)
@@ -103,46 +107,46 @@ def test_two_recipes_lie_side_by_side(machine: BuildMachine) -> None:
     machine.change_recipe("package main\n")
     machine.build()
     assert machine.calls() == [], "the first is still there"
-    assert machine.assets.recorded(DEFAULT)["etcd"].recipe == first.recipe
+    assert machine.assets.installed_records(DEFAULT_VERSION)["etcd"].recipe == first.recipe
     machine.change_recipe()
     machine.build()
     assert machine.calls() == [], "and so is the second"
-    assert machine.assets.recorded(DEFAULT)["etcd"].recipe == second.recipe
+    assert machine.assets.installed_records(DEFAULT_VERSION)["etcd"].recipe == second.recipe
 
 
 def flip_a_byte(build: Path) -> None:
-    content = bytearray((build / BINARY).read_bytes())
+    content = bytearray((build / BINARY_NAME).read_bytes())
     content[-2] ^= 1
-    (build / BINARY).write_bytes(content)
+    (build / BINARY_NAME).write_bytes(content)
 
 
 def truncate(build: Path) -> None:
-    os.truncate(build / BINARY, 10)
+    os.truncate(build / BINARY_NAME, 10)
 
 
 def remove_the_file(build: Path) -> None:
-    (build / BINARY).unlink()
+    (build / BINARY_NAME).unlink()
 
 
 def remove_the_manifest(build: Path) -> None:
-    (build / MANIFEST).unlink()
+    (build / MANIFEST_FILE).unlink()
 
 
 def garble_the_manifest(build: Path) -> None:
-    (build / MANIFEST).write_bytes(b'{"recipe": "\xff')
+    (build / MANIFEST_FILE).write_bytes(b'{"recipe": "\xff')
 
 
 def empty_the_manifest(build: Path) -> None:
-    (build / MANIFEST).write_text('{"recipe": "", "compiler": "", "files": {}}')
+    (build / MANIFEST_FILE).write_text('{"recipe": "", "compiler": "", "files": {}}')
 
 
 def name_no_file(build: Path) -> None:
-    text = (build / MANIFEST).read_text()
-    (build / MANIFEST).write_text(text[: text.index('"files"')] + '"files": {}}')
+    text = (build / MANIFEST_FILE).read_text()
+    (build / MANIFEST_FILE).write_text(text[: text.index('"files"')] + '"files": {}}')
 
 
 def make_it_no_program(build: Path) -> None:
-    (build / BINARY).chmod(0o644)
+    (build / BINARY_NAME).chmod(0o644)
 
 
 DAMAGES = [
@@ -171,7 +175,7 @@ def test_what_is_damaged_is_built_again(
 
     assert len(machine.calls()) == TWO_CALLS
     (line,) = [line for line in listener.said if "is damaged" in line]
-    assert line.startswith(f"{DEFAULT}: {build} is damaged and built again: {words}")
+    assert line.startswith(f"{DEFAULT_VERSION}: {build} is damaged and built again: {words}")
     assert is_good(clone)
     machine.build(machine.directory("third"))
     assert machine.calls() == [], "it is good now"
@@ -181,8 +185,8 @@ def test_what_is_damaged_is_built_again(
 def test_programs_of_another_machine_are_built_again(machine: BuildMachine) -> None:
     machine.build()
     build = machine.cached()
-    with build.locked(on_wait=None) as work:
-        build.store({BINARY: put(work / BINARY, b"\x7fELF")}, "go1.26.9")
+    with build.hold_build_lock(on_wait=None) as work:
+        build.store({BINARY_NAME: put(work / BINARY_NAME, b"\x7fELF")}, "go1.26.9")
     listener = machine.build(machine.directory("clone"))
     assert "damaged and built again: etcd does not say" in listener.text()
 
@@ -194,7 +198,7 @@ def test_a_damaged_build_that_cannot_be_built_again_is_not_taken(machine: BuildM
     clone = machine.directory("clone")
     with pytest.raises(Unavailable, match="lacks etcd"):
         machine.build(clone)
-    assert list(clone.folder(DEFAULT).iterdir()) == []
+    assert list(clone.folder(DEFAULT_VERSION).iterdir()) == []
 
 
 def test_a_build_of_the_wrong_version_is_not_stored(machine: BuildMachine) -> None:
@@ -206,8 +210,8 @@ def test_a_build_of_the_wrong_version_is_not_stored(machine: BuildMachine) -> No
 
 def test_programs_are_hard_links(machine: BuildMachine) -> None:
     machine.build()
-    stored = machine.cached().directory / BINARY
-    assert (machine.assets.folder(DEFAULT) / BINARY).samefile(stored)
+    stored = machine.cached().directory / BINARY_NAME
+    assert (machine.assets.folder(DEFAULT_VERSION) / BINARY_NAME).samefile(stored)
 
 
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM], ids=["file system", "owner"])
@@ -219,8 +223,8 @@ def test_where_there_can_be_no_link_it_is_a_copy(
 
     monkeypatch.setattr("os.link", refuse)
     machine.build()
-    installed = machine.assets.folder(DEFAULT) / BINARY
-    assert not installed.samefile(machine.cached().directory / BINARY)
+    installed = machine.assets.folder(DEFAULT_VERSION) / BINARY_NAME
+    assert not installed.samefile(machine.cached().directory / BINARY_NAME)
     assert is_good(machine.assets)
 
 
@@ -230,8 +234,8 @@ def test_every_user_may_run_what_is_there_whatever_the_umask_says(machine: Build
         machine.build()
     finally:
         os.umask(umask)
-    program = machine.assets.program(DEFAULT, "etcd").resolve()
-    stored = machine.cached().directory / BINARY
+    program = machine.assets.program(DEFAULT_VERSION, "etcd").resolve()
+    stored = machine.cached().directory / BINARY_NAME
     for file in (program, stored):
         for path in (file, *file.parents):
             if path == machine.folder:
@@ -258,16 +262,18 @@ def test_two_clones_at_once_build_once(machine: BuildMachine) -> None:
     look = f"[ -e {machine.folder}/waits ] && break; sleep 0.05"
     machine.go(then=f"for n in $(seq 400); do {look}; done")
 
-    class Waiting(Listener):
-        def say(self, words: str) -> None:
-            super().say(words)
+    class BlockingListener(ProgressListener):
+        def show_line(self, words: str) -> None:
+            super().show_line(words)
             if "another installation builds it" in words:
                 (machine.folder / "waits").touch()
 
-    listeners = [Waiting(), Waiting()]
+    listeners = [BlockingListener(), BlockingListener()]
     clones = [machine.directory("first"), machine.directory("second")]
     threads = [
-        threading.Thread(target=install, args=(clone, DEFAULT, machine.means(), listener))
+        threading.Thread(
+            target=install_programs, args=(clone, DEFAULT_VERSION, machine.means(), listener)
+        )
         for clone, listener in zip(clones, listeners, strict=True)
     ]
     for thread in threads:
@@ -299,7 +305,7 @@ def test_pruning_removes_what_nobody_has_installed_for_long(machine: BuildMachin
     killed.mkdir()
     size = sum(file.stat().st_size for file in old.directory.iterdir())
 
-    removed = list(prune(machine.cache, keep={needed.key}, before=time.time() - 30 * 86400))
+    removed = list(prune_builds(machine.cache, keep={needed.key}, before=time.time() - 30 * 86400))
 
     assert removed == [(old.key, size)]
     builds = {path.name for path in (machine.cache / "built").iterdir() if path.is_dir()}
@@ -311,13 +317,13 @@ def test_what_is_installed_again_is_young_again(machine: BuildMachine) -> None:
     machine.build()
     age(machine, 40)
     machine.build(machine.directory("clone"))
-    assert list(prune(machine.cache, keep=(), before=time.time() - 30 * 86400)) == []
+    assert list(prune_builds(machine.cache, keep=(), before=time.time() - 30 * 86400)) == []
 
 
 def test_what_is_being_built_is_not_pruned(machine: BuildMachine) -> None:
     machine.build()
-    with machine.cached().locked(on_wait=None) as work:
-        assert list(prune(machine.cache, keep=(), before=time.time() + 60)) == []
+    with machine.cached().hold_build_lock(on_wait=None) as work:
+        assert list(prune_builds(machine.cache, keep=(), before=time.time() + 60)) == []
         assert work.is_dir()
     assert machine.cached().directory.is_dir()
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boatyard.automation.drivers.local.values import MARK, leaves, render
+from boatyard.automation.drivers.local.values import UNSAFE_TAG, iter_texts, render_values
 from boatyard.model.errors import Refused
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -34,9 +34,9 @@ Reader.add_constructor("!unsafe", _construct)
 
 @given(st.dictionaries(TEXT, DATA))
 def test_what_is_read_is_what_was_sent(values: dict[str, Any]) -> None:
-    text = render(values)
+    text = render_values(values)
 
-    assert text.startswith(MARK)
+    assert text.startswith(UNSAFE_TAG)
     assert text.count("!unsafe") == 1 + str(values).count("!unsafe")
     assert text.isascii()
     assert "\n" not in text
@@ -46,7 +46,7 @@ def test_what_is_read_is_what_was_sent(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), object(), {1, 2}, b"x"])
 def test_what_is_no_data_is_refused_with_its_place(bad: object) -> None:
     with pytest.raises(Refused, match=r"values\.a\[1\]"):
-        render({"a": [0, bad]})
+        render_values({"a": [0, bad]})
 
 
 def test_what_is_nested_without_end_is_refused() -> None:
@@ -54,8 +54,8 @@ def test_what_is_nested_without_end_is_refused() -> None:
     for _ in range(100):
         nested = [nested]
     with pytest.raises(Refused, match="nested"):
-        render({"a": nested})
+        render_values({"a": nested})
 
 
 def test_every_text_and_number_of_a_secret_is_hidden() -> None:
-    assert list(leaves({"a": ["x", {"b": 5}], "c": True, "d": None})) == ["x", "5"]
+    assert list(iter_texts({"a": ["x", {"b": 5}], "c": True, "d": None})) == ["x", "5"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from boatyard.platforms.drivers.local import balancer
-from tests.support.balancing import (
+from tests.support.load_balancer import (
     SECONDS,
     cpu_seconds,
     free_port,

@@ -29,16 +29,16 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
 )
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, to_kube
-from boatyard.orderbook.kube.mapping.from_kube import Place
-from boatyard.orderbook.kube.mapping.status import PHASES, to_status
-from boatyard.orderbook.port import unreadable
-from boatyard.roles.values import seal_text, unsealed
-from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
-from tests.support.crds import misfits, schema_of
+from boatyard.orderbook.kube.mapping import from_kube, kube_json, leftovers, to_kube
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
+from boatyard.orderbook.kube.mapping.status import OSAC_PHASES, to_status
+from boatyard.orderbook.port import get_unreadable_reason
+from boatyard.roles.parameter_values import decode_secrets, encode_secrets
+from tests.support.kube_hub.cluster_orders import NOW, PLACE, an_object, theirs
+from tests.support.kube_hub.crds import misfits, schema_of
 from tests.support.structs import PREFIX, packed, structs, text
 
-COMPATIBLE = Place(hub="hub-1", osac_compatible=True)
+COMPATIBLE = HubOrderSettings(hub="hub-1", osac_compatible=True)
 PLANTED = "hunter2-hunter2"
 
 ids = st.text(min_size=1, max_size=40).filter(lambda t: t.isprintable())
@@ -59,7 +59,7 @@ def specs(draw: st.DrawFn) -> OrderSpec:
         spec,
         template_parameters={name: one for name, one in named.items() if name not in secret},
         secret_parameters=tuple(sorted(secret)),
-        secret_values=seal_text({name: named[name] for name in secret}),
+        secret_values=encode_secrets({name: named[name] for name in secret}),
         node_sets=sizes,
     )
 
@@ -70,9 +70,9 @@ def test_an_order_survives_the_way_there_and_back(
     id: str, spec: OrderSpec, tenant: str, compatible: bool
 ) -> None:
     place = COMPATIBLE if compatible else PLACE
-    item = json.loads(json.dumps(an_object(id, spec, place=place, tenant=tenant)))
+    item = json.loads(json.dumps(an_object(id, spec, order_settings=place, tenant=tenant)))
     assert misfits(schema_of("clusterorders"), item) == []
-    order = from_kube.to_order(item, place, secrets=to_kube.secrets_of(spec))
+    order = from_kube.to_order(item, place, secrets=to_kube.collect_secrets(spec))
     assert order.spec == spec
     assert (order.id, order.metadata.tenant) == (id, tenant)
     assert order.metadata.creation_timestamp == NOW
@@ -103,7 +103,7 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
     spec = msgspec.structs.replace(
         spec,
         pull_secret=PLANTED,
-        secret_values=seal_text({**unsealed(spec.secret_values), "password": secret}),
+        secret_values=encode_secrets({**decode_secrets(spec.secret_values), "password": secret}),
         secret_parameters=(*spec.secret_parameters, "password"),
     )
     planted = msgspec.structs.replace(credentials, kubeconfig=PLANTED, password=PLANTED)
@@ -111,14 +111,14 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
     item = an_object("c-1", spec)
     item["status"] = to_status(order, item, NOW)
     assert PLANTED not in json.dumps(item)
-    compatible = an_object("c-1", spec, place=COMPATIBLE)
+    compatible = an_object("c-1", spec, order_settings=COMPATIBLE)
     assert compatible["spec"]["pullSecret"] == PLANTED
     assert json.loads(compatible["spec"]["templateParameters"])["password"] == PLANTED
 
 
 def test_both_shapes_of_node_requests_are_written() -> None:
     spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
-    (request,) = to_kube.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+    (request,) = to_kube.to_spec("c", spec, tenant="acme", order_settings=PLACE, ordered_at=NOW)[
         "nodeRequests"
     ]
     assert request == {
@@ -205,6 +205,14 @@ def test_a_deletion_of_ours_has_our_time() -> None:
     assert order.spec.delete_by == NOW + timedelta(hours=2)
 
 
+def test_a_deletion_of_ours_counts_once_kubernetes_has_it() -> None:
+    """The request is written into the spec first; a process that dies there has deleted nothing."""
+    item = an_object("c-1", OrderSpec(delete_by=NOW + timedelta(hours=2)), deleted=True)
+    del item["metadata"]["deletionTimestamp"]
+    assert "deletedAt" in item["spec"]["boatyard"]
+    assert from_kube.to_order(item, PLACE).metadata.deletion_timestamp is None
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -214,9 +222,9 @@ def test_a_deletion_of_ours_has_our_time() -> None:
 )
 def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) -> None:
     item = an_object("c-1", OrderSpec(cluster_name="web"))
-    assert from_kube.order_id(item, PLACE) == "c-1"
+    assert from_kube.read_order_id(item, PLACE) == "c-1"
     item["metadata"] |= change
-    assert from_kube.order_id(item, PLACE) == "a-uid"
+    assert from_kube.read_order_id(item, PLACE) == "a-uid"
     assert from_kube.to_order(item, PLACE).id == "a-uid"
 
 
@@ -228,17 +236,17 @@ def test_what_is_taken_off_by_hand_does_not_change_whose_order_it_is() -> None:
 
 
 def test_in_one_namespace_for_all_the_name_decides() -> None:
-    place = Place(hub="hub-1", one_namespace="osac-orders")
-    item = an_object("c-1", OrderSpec(), place=place)
+    place = HubOrderSettings(hub="hub-1", shared_namespace="osac-orders")
+    item = an_object("c-1", OrderSpec(), order_settings=place)
     assert item["metadata"]["namespace"] == "osac-orders"
-    assert from_kube.order_id(item, place) == "c-1"
+    assert from_kube.read_order_id(item, place) == "c-1"
     item["metadata"]["name"] = "order-other"
-    assert from_kube.order_id(item, place) == "a-uid"
+    assert from_kube.read_order_id(item, place) == "a-uid"
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:
-    assert PHASES.keys() == set(OrderPhase)
-    assert set(PHASES.values()) == {"Progressing", "Ready", "Failed", "Deleting"}
+    assert OSAC_PHASES.keys() == set(OrderPhase)
+    assert set(OSAC_PHASES.values()) == {"Progressing", "Ready", "Failed", "Deleting"}
 
 
 def test_conditions_say_since_when_they_hold() -> None:
@@ -292,10 +300,10 @@ def test_a_leftover_in_a_strangers_namespace_releases_nothing_of_others() -> Non
 
 
 def test_names_are_spelled_as_in_the_crd() -> None:
-    assert camel.camel("cluster_id") == "clusterID"
-    assert camel.camel("pod_cidr") == "podCIDR"
-    assert camel.camel("observed_generation") == "observedGeneration"
-    assert camel.camel("rest") == "rest"
+    assert kube_json.to_camel_case("cluster_id") == "clusterID"
+    assert kube_json.to_camel_case("pod_cidr") == "podCIDR"
+    assert kube_json.to_camel_case("observed_generation") == "observedGeneration"
+    assert kube_json.to_camel_case("rest") == "rest"
 
 
 # --- orders that cannot be read, and those that name Secrets which are not theirs ------------------
@@ -311,7 +319,7 @@ def test_names_are_spelled_as_in_the_crd() -> None:
 )
 def test_a_wish_that_cannot_be_read_is_said_with_the_order(said: str) -> None:
     order = from_kube.to_order(theirs(templateParameters=said), PLACE)
-    assert "spec.templateParameters" in unreadable(order)
+    assert "spec.templateParameters" in get_unreadable_reason(order)
     assert (order.id, order.spec.generation) == ("1234-uid", 0)
 
 
@@ -334,10 +342,10 @@ def test_an_order_that_cannot_be_read_can_be_taken_back(field: str, said: str) -
     host = Item(key="host/compute-0", kind="host", state=ItemState.PRESENT)
     held = Order(id="c-1", status=OrderStatus(phase=OrderPhase.READY, items=(host,)))
     item["status"] = to_status(held, item, NOW)
-    assert unreadable(from_kube.to_order(item, PLACE)) == ""
+    assert get_unreadable_reason(from_kube.to_order(item, PLACE)) == ""
     item["spec"]["boatyard"][field] = said
     order = from_kube.to_order(item, PLACE)
-    assert unreadable(order)
+    assert get_unreadable_reason(order)
     assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
     assert order.status == held.status
     assert msgspec.structs.replace(order.spec, generation=0) == spec
@@ -366,15 +374,15 @@ def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, 
     names = {"order": hub_names.order_name("c-1"), "theirs": hub_names.order_name("a-uid")}
     said = {"namespace": namespace.format(**names), "name": name.format(**names)}
     item["status"] = {"credentialsRef": said}
-    assert from_kube.credentials_ref(item) == (said if own else None)
+    assert from_kube.read_credentials_ref(item) == (said if own else None)
     known = from_kube.to_order(item, PLACE).status.credentials.kubeconfig
-    assert known == (from_kube.MASK if own else "")
+    assert known == (from_kube.CREDENTIALS_MASK if own else "")
 
 
 def test_only_an_orders_own_inputs_are_followed() -> None:
     item = an_object("c-1", OrderSpec())
     own = hub_names.inputs_secret_name(hub_names.order_name("c-1"))
-    assert from_kube.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
+    assert from_kube.read_secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
     item["spec"]["boatyard"]["secretRef"]["name"] = "another"
-    assert from_kube.secret_ref(item) is None
-    assert own in unreadable(from_kube.to_order(item, PLACE))
+    assert from_kube.read_secret_ref(item) is None
+    assert own in get_unreadable_reason(from_kube.to_order(item, PLACE))

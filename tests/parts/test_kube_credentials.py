@@ -22,14 +22,14 @@ from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.kube.transport import Transport
 from boatyard.model.errors import Refused, Unavailable
 from tests.support.control_plane import Authority
-from tests.support.told_kube import (
+from tests.support.scripted_kube import (
     Says,
-    ToldKube,
+    ScriptedKube,
     Watches,
     bookmark,
     failure,
+    scripted_kube,
     thing,
-    told_kube,
     until,
 )
 
@@ -39,7 +39,7 @@ ANSWER = Says(thing("a", 1))
 
 
 @asynccontextmanager
-async def client_of(told: ToldKube, **config: Any) -> AsyncIterator[KubeClient]:
+async def client_of(told: ScriptedKube, **config: Any) -> AsyncIterator[KubeClient]:
     client = KubeClient(KubeConfig(told.url, **config))
     try:
         yield client
@@ -51,7 +51,7 @@ async def get(client: KubeClient) -> None:
     await client.get(CONFIG_MAPS, "a", "ns")
 
 
-def tokens(told: ToldKube) -> list[str | None]:
+def tokens(told: ScriptedKube) -> list[str | None]:
     return [asked.headers.get("Authorization") for asked in told.asked]
 
 
@@ -84,7 +84,7 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
         (tmp_path / name / "token").write_text(f"{name}\n")
     (tmp_path / "data").symlink_to("one")
     async with (
-        told_kube() as told,
+        scripted_kube() as told,
         client_of(told, token_file=str(tmp_path / "data/token")) as client,
     ):
         told.tell(*[ANSWER] * 3)
@@ -98,14 +98,17 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
 
 
 async def test_a_missing_token_file_is_refused(tmp_path: Path) -> None:
-    async with told_kube() as told, client_of(told, token_file=str(tmp_path / "none")) as client:
+    async with (
+        scripted_kube() as told,
+        client_of(told, token_file=str(tmp_path / "none")) as client,
+    ):
         with pytest.raises(Refused, match="none"):
             await get(client)
         assert told.asked == []
 
 
 async def test_whose_token_is_refused_and_cannot_be_renewed_is_refused_at_once() -> None:
-    async with told_kube() as told, client_of(told, token=SECRET) as client:
+    async with scripted_kube() as told, client_of(told, token=SECRET) as client:
         told.tell(failure(401, "Unauthorized"), ANSWER)
 
         with pytest.raises(Refused) as refused:
@@ -123,7 +126,7 @@ async def test_a_plugin_is_run_once_while_what_it_printed_is_good(
     tmp_path: Path, version: str
 ) -> None:
     login = plugin(tmp_path, f"say({version!r}, token=f'{{runs}}')", api_version=version)
-    async with told_kube() as told, client_of(told, plugin=login) as client:
+    async with scripted_kube() as told, client_of(told, plugin=login) as client:
         told.tell(*[ANSWER] * 5)
 
         await asyncio.gather(*[get(client) for _ in range(5)])
@@ -137,7 +140,7 @@ async def test_a_plugin_is_run_again_shortly_before_its_token_expires(tmp_path: 
     until = now + timedelta(minutes=10)
     expires = until.isoformat().replace("+00:00", "Z")
     login = plugin(tmp_path, f"say({V1!r}, token=f'{{runs}}', expirationTimestamp={expires!r})")
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         told.tell(*[ANSWER] * 3)
         client = KubeClient(KubeConfig(told.url, plugin=login), now=lambda: now)
         await get(client)
@@ -152,7 +155,7 @@ async def test_a_plugin_is_run_again_shortly_before_its_token_expires(tmp_path: 
 
 async def test_after_401_a_plugin_is_run_again_once(tmp_path: Path) -> None:
     login = plugin(tmp_path, f"say({V1!r}, token=f'{{runs}}')")
-    async with told_kube() as told, client_of(told, plugin=login) as client:
+    async with scripted_kube() as told, client_of(told, plugin=login) as client:
         told.tell(failure(401), ANSWER)
         await get(client)
         assert tokens(told) == ["Bearer 1", "Bearer 2"]
@@ -165,7 +168,7 @@ async def test_after_401_a_plugin_is_run_again_once(tmp_path: Path) -> None:
 
 async def test_after_401_a_watch_is_opened_anew(tmp_path: Path) -> None:
     login = plugin(tmp_path, f"say({V1!r}, token=f'{{runs}}')")
-    async with told_kube() as told, client_of(told, plugin=login) as client:
+    async with scripted_kube() as told, client_of(told, plugin=login) as client:
         told.tell(failure(401), Watches((bookmark(6),)))
 
         events = [event async for event in client.watch(CONFIG_MAPS, resource_version="5")]
@@ -176,7 +179,7 @@ async def test_after_401_a_watch_is_opened_anew(tmp_path: Path) -> None:
 
 async def test_of_many_with_the_same_refused_token_one_runs_the_plugin(tmp_path: Path) -> None:
     login = plugin(tmp_path, f"say({V1!r}, token=f'{{runs}}')")
-    async with told_kube() as told, client_of(told, plugin=login) as client:
+    async with scripted_kube() as told, client_of(told, plugin=login) as client:
         told.tell(*[failure(401)] * 4, *[ANSWER] * 4)
 
         await asyncio.gather(*[get(client) for _ in range(4)])
@@ -190,7 +193,7 @@ async def test_a_plugin_is_told_about_the_cluster_when_it_wants_to_know(tmp_path
         f"say({V1!r}, token=info['spec']['cluster']['server'] + os.environ['MORE'])"
     )
     login = plugin(tmp_path, program, provide_cluster=True, env={"MORE": "!"})
-    async with told_kube() as told, client_of(told, plugin=login) as client:
+    async with scripted_kube() as told, client_of(told, plugin=login) as client:
         told.tell(ANSWER)
 
         await get(client)
@@ -215,7 +218,7 @@ async def test_a_plugin_is_told_about_the_cluster_when_it_wants_to_know(tmp_path
 async def test_a_plugin_that_does_not_work_is_said_without_what_it_printed(
     tmp_path: Path, program: str, kind: type[Exception]
 ) -> None:
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         config = KubeConfig(told.url, plugin=plugin(tmp_path, program))
         client = KubeClient(config, plugin_seconds=0.5 if "sleep" in program else 30)
 
@@ -232,7 +235,7 @@ async def test_a_plugin_that_does_not_work_is_said_without_what_it_printed(
 
 async def test_a_plugin_that_is_not_there_comes_with_its_hint() -> None:
     missing = ExecPlugin("no-such-login", install_hint="Install it with: get-login")
-    async with told_kube() as told, client_of(told, plugin=missing) as client:
+    async with scripted_kube() as told, client_of(told, plugin=missing) as client:
         with pytest.raises(Refused, match="get-login"):
             await get(client)
 
@@ -243,7 +246,7 @@ async def test_a_plugin_that_is_given_up_ends_with_its_children(tmp_path: Path, 
         "import subprocess; p = subprocess.Popen(['sleep', '60'])\n"
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid))\n{then}"
     )
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         config = KubeConfig(told.url, plugin=plugin(tmp_path, program))
         client = KubeClient(config, plugin_seconds=1)
         with pytest.raises(Unavailable):
@@ -267,9 +270,9 @@ def ours() -> Authority:
 
 
 @asynccontextmanager
-async def told_by_tls(
+async def answered_by_tls(
     tmp_path: Path, ours: Authority, *names: str, mutual: bool = False
-) -> AsyncIterator[ToldKube]:
+) -> AsyncIterator[ScriptedKube]:
     certificate, key = ours.issue("api", names=names)
     pair = tmp_path / "server.pem"
     pair.write_bytes(certificate + key)
@@ -278,7 +281,7 @@ async def told_by_tls(
     if mutual:
         tls.load_verify_locations(cadata=ours.pem.decode())
         tls.verify_mode = ssl.CERT_REQUIRED
-    async with told_kube(tls) as told:
+    async with scripted_kube(tls) as told:
         told.tell(*[ANSWER] * 5)
         yield told
 
@@ -286,7 +289,7 @@ async def told_by_tls(
 async def test_a_server_is_trusted_by_the_kubeconfigs_authority_alone(
     tmp_path: Path, ours: Authority
 ) -> None:
-    async with told_by_tls(tmp_path, ours, "127.0.0.1") as told:
+    async with answered_by_tls(tmp_path, ours, "127.0.0.1") as told:
         async with client_of(told, ca=ours.pem) as client:
             await get(client)
         for other in (Authority("theirs").pem, b""):
@@ -302,7 +305,7 @@ async def test_a_server_is_trusted_by_the_kubeconfigs_authority_alone(
 async def test_the_name_in_the_certificate_must_fit_or_be_named(
     tmp_path: Path, ours: Authority
 ) -> None:
-    async with told_by_tls(tmp_path, ours, "api.example") as told:
+    async with answered_by_tls(tmp_path, ours, "api.example") as told:
         async with client_of(told, ca=ours.pem) as client:
             with pytest.raises(Unavailable, match="not trusted"):
                 await get(client)
@@ -323,7 +326,7 @@ async def test_a_client_certificate_is_shown(tmp_path: Path, ours: Authority, wa
         "one file": {"certificate_file": f"{tmp_path}/me.pem", "key_file": f"{tmp_path}/me.pem"},
         "plugin": {"plugin": plugin(tmp_path, f"say({V1!r}, **{printed!r})")},
     }[way]
-    async with told_by_tls(tmp_path, ours, "127.0.0.1", mutual=True) as told:
+    async with answered_by_tls(tmp_path, ours, "127.0.0.1", mutual=True) as told:
         async with client_of(told, ca=ours.pem, **config) as client:
             await get(client)
             await get(client)
@@ -341,7 +344,7 @@ async def test_a_renewed_certificate_file_is_used_for_new_connections(
         path.write_bytes(content)
     config = {name: str(path) for name, path in paths.items()}
     async with (
-        told_by_tls(tmp_path, ours, "127.0.0.1", mutual=True) as told,
+        answered_by_tls(tmp_path, ours, "127.0.0.1", mutual=True) as told,
         client_of(told, ca=ours.pem, **config) as client,
     ):
         with pytest.raises(Unavailable):
@@ -355,7 +358,7 @@ async def test_a_renewed_token_opens_no_new_connection(tmp_path: Path, ours: Aut
     token = tmp_path / "token"
     token.write_text("one")
     async with (
-        told_by_tls(tmp_path, ours, "127.0.0.1") as told,
+        answered_by_tls(tmp_path, ours, "127.0.0.1") as told,
         client_of(told, ca=ours.pem, token_file=str(token)) as client,
     ):
         await get(client)
@@ -386,7 +389,7 @@ async def test_certificates_that_are_none_are_refused(config: dict[str, bytes]) 
 
 async def test_nothing_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with told_kube() as told, client_of(told, token=SECRET) as client:
+    async with scripted_kube() as told, client_of(told, token=SECRET) as client:
         told.tell(failure(403, "Forbidden", "no"), failure(500), Says(b"{"))
         for _ in range(3):
             with pytest.raises((Refused, Unavailable)) as raised:
@@ -394,6 +397,6 @@ async def test_nothing_secret_is_logged_or_shown(caplog: pytest.LogCaptureFixtur
             assert SECRET not in repr(raised.value)
         assert told.asked[0].headers["Authorization"] == f"Bearer {SECRET}"
         transport: Transport = client._transport
-        shown = (client, client.config, transport, await transport._credentials.current())
+        shown = (client, client.config, transport, await transport._credentials.get_credential())
         assert SECRET not in repr([*shown, replace(client.config, namespace="x")])
     assert SECRET not in caplog.text

@@ -10,10 +10,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from boatyard.client.kubeconfig import MARK, Owner, contexts_of, merge, remove
+from boatyard.client.kubeconfig import (
+    EXTENSION_NAME,
+    EntryOwner,
+    list_contexts,
+    merge_cluster,
+    remove_cluster,
+)
 from boatyard.model.errors import Exists, Refused
 
-WEB = Owner(cluster="id-1", name="web-1", server="127.0.0.1:8000", tenant="acme")
+WEB = EntryOwner(cluster="id-1", name="web-1", server="127.0.0.1:8000", tenant="acme")
 CONTEXT = "boatyard-web-1"
 
 
@@ -32,9 +38,9 @@ def received(server: str = "https://10.0.0.1:6443", **user: Any) -> str:
     )
 
 
-def into(text: str, owner: Owner = WEB, context: str = CONTEXT, **how: Any) -> dict[str, Any]:
+def into(text: str, owner: EntryOwner = WEB, context: str = CONTEXT, **how: Any) -> dict[str, Any]:
     merged: dict[str, Any] = yaml.safe_load(
-        merge(text, received(), context=context, owner=owner, **how)
+        merge_cluster(text, received(), context=context, owner=owner, **how)
     )
     return merged
 
@@ -52,7 +58,7 @@ def without(config: dict[str, Any], name: str = CONTEXT) -> dict[str, Any]:
 def test_a_new_file_is_a_whole_kubeconfig() -> None:
     merged = into("")
     about = {"cluster": "id-1", "name": "web-1", "server": "127.0.0.1:8000", "tenant": "acme"}
-    mark = [{"name": MARK, "extension": about}]
+    mark = [{"name": EXTENSION_NAME, "extension": about}]
     assert merged == {
         "apiVersion": "v1",
         "kind": "Config",
@@ -109,7 +115,7 @@ def test_everything_else_in_the_file_stays_as_it_is(
 ) -> None:
     context = f"boatyard-{name}" if name.isprintable() else CONTEXT
     text = yaml.safe_dump(config, default_flow_style=flow, allow_unicode=True)
-    merged = merge(text, received(), context=context, owner=WEB)
+    merged = merge_cluster(text, received(), context=context, owner=WEB)
     before = yaml.safe_load(text)
     again = yaml.safe_load(merged)
     for table in ("clusters", "users", "contexts"):
@@ -117,8 +123,10 @@ def test_everything_else_in_the_file_stays_as_it_is(
     assert without(again, context) == before
     assert [one["name"] for one in again["contexts"]].count(context) == 1
 
-    assert merge(merged, received(), context=context, owner=WEB) == merged, "once more is the same"
-    removed = remove(merged, "web-1")
+    assert merge_cluster(merged, received(), context=context, owner=WEB) == merged, (
+        "once more is the same"
+    )
+    removed = remove_cluster(merged, "web-1")
     assert removed.contexts == (context,)
     assert yaml.safe_load(removed.text) == before
 
@@ -133,14 +141,14 @@ def test_what_is_spelled_in_some_way_is_spelled_so_afterwards() -> None:
         "preferences: &all {colors: true}\n"
         "x-again: *all\n"
     )
-    merged = merge(text, received(), context=CONTEXT, owner=WEB)
+    merged = merge_cluster(text, received(), context=CONTEXT, owner=WEB)
     assert "{token: 0123, since: 2024-01-01, on: yes, text: '007', big: 1_000}" in merged
     assert yaml.safe_load(merged)["x-again"] == {"colors": True}
 
 
 def test_a_key_that_looks_like_a_number_stays_a_text() -> None:
     merged = yaml.safe_load(
-        merge("", received(token="0123"), context="1e3", owner=WEB, switch=True)
+        merge_cluster("", received(token="0123"), context="1e3", owner=WEB, switch=True)
     )
     assert merged["users"][0]["user"]["token"] == "0123"
     assert merged["current-context"] == "1e3"
@@ -154,9 +162,9 @@ def test_only_on_request_it_becomes_the_current_one() -> None:
 
 
 def test_the_same_cluster_is_replaced_in_its_place() -> None:
-    first = merge("", received(), context=CONTEXT, owner=WEB)
-    other = merge(first, received(), context="other", owner=WEB)
-    newer = merge(other, received("https://10.9.9.9:6443"), context=CONTEXT, owner=WEB)
+    first = merge_cluster("", received(), context=CONTEXT, owner=WEB)
+    other = merge_cluster(first, received(), context="other", owner=WEB)
+    newer = merge_cluster(other, received("https://10.9.9.9:6443"), context=CONTEXT, owner=WEB)
     clusters = yaml.safe_load(newer)["clusters"]
     assert [one["name"] for one in clusters] == [CONTEXT, "other"]
     assert clusters[0]["cluster"]["server"] == "https://10.9.9.9:6443"
@@ -173,13 +181,15 @@ def test_the_same_cluster_is_replaced_in_its_place() -> None:
 def test_a_context_is_never_silently_given_to_another_cluster(
     change: dict[str, str], taken: bool
 ) -> None:
-    text = merge("", received(), context=CONTEXT, owner=WEB)
+    text = merge_cluster("", received(), context=CONTEXT, owner=WEB)
     other = dataclasses.replace(WEB, **change)
     if taken:
-        assert contexts_of(merge(text, received(), context=CONTEXT, owner=other), other.cluster)
+        assert list_contexts(
+            merge_cluster(text, received(), context=CONTEXT, owner=other), other.cluster
+        )
     else:
         with pytest.raises(Exists):
-            merge(text, received(), context=CONTEXT, owner=other)
+            merge_cluster(text, received(), context=CONTEXT, owner=other)
 
 
 @pytest.mark.parametrize("table, part", [
@@ -188,11 +198,11 @@ def test_a_context_is_never_silently_given_to_another_cluster(
 def test_an_entry_that_is_not_ours_is_left_alone(table: str, part: str) -> None:
     text = yaml.safe_dump({"kind": "Config", table: [{"name": CONTEXT, part: {"server": "x"}}]})
     with pytest.raises(Exists):
-        merge(text, received(), context=CONTEXT, owner=WEB)
+        merge_cluster(text, received(), context=CONTEXT, owner=WEB)
     if table == "contexts":
         with pytest.raises(Exists):
-            remove(text, "web-1", context=CONTEXT)
-        assert remove(text, "web-1").contexts == ()
+            remove_cluster(text, "web-1", context=CONTEXT)
+        assert remove_cluster(text, "web-1").contexts == ()
 
 
 @pytest.mark.parametrize("text", [
@@ -210,14 +220,14 @@ def test_an_entry_that_is_not_ours_is_left_alone(table: str, part: str) -> None:
 ])  # fmt: skip
 def test_a_broken_kubeconfig_is_refused(text: str) -> None:
     with pytest.raises(Refused):
-        merge(text, received(), context=CONTEXT, owner=WEB)
+        merge_cluster(text, received(), context=CONTEXT, owner=WEB)
     with pytest.raises(Refused):
-        remove(text, "web-1")
+        remove_cluster(text, "web-1")
 
 
 def test_the_words_about_a_broken_one_hold_none_of_it() -> None:
     with pytest.raises(Refused) as refused:
-        merge("users: [hunter2: {", received(), context=CONTEXT, owner=WEB)
+        merge_cluster("users: [hunter2: {", received(), context=CONTEXT, owner=WEB)
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
 
@@ -236,7 +246,7 @@ def test_the_words_about_a_broken_one_hold_none_of_it() -> None:
 ])  # fmt: skip
 def test_what_a_server_sends_is_not_believed_blindly(text: str) -> None:
     with pytest.raises(Refused):
-        merge("", text, context=CONTEXT, owner=WEB)
+        merge_cluster("", text, context=CONTEXT, owner=WEB)
 
 
 def test_odd_names_are_only_names() -> None:
@@ -245,14 +255,14 @@ def test_odd_names_are_only_names() -> None:
     assert merged["contexts"][0]["name"] == merged["current-context"] == odd
     for name in ("", "a\nb", "a\x1b[2J"):
         with pytest.raises(Refused):
-            merge("", received(), context=name, owner=WEB)
+            merge_cluster("", received(), context=name, owner=WEB)
 
 
 def test_removing_says_who_else_used_it_and_clears_the_current_one() -> None:
     mine = {"name": "dev", "context": {"cluster": CONTEXT, "user": CONTEXT, "namespace": "dev"}}
     config = into("", switch=True)
     config["contexts"].append(mine)
-    removed = remove(yaml.safe_dump(config), "web-1")
+    removed = remove_cluster(yaml.safe_dump(config), "web-1")
     assert (removed.contexts, removed.broken) == ((CONTEXT,), ("dev",))
     left = yaml.safe_load(removed.text)
     assert (left["clusters"], left["users"], left["contexts"]) == ([], [], [mine])
@@ -260,30 +270,30 @@ def test_removing_says_who_else_used_it_and_clears_the_current_one() -> None:
 
 
 def test_removing_takes_a_cluster_with_all_its_users_or_only_one() -> None:
-    text = merge("", received(), context=CONTEXT, owner=WEB)
+    text = merge_cluster("", received(), context=CONTEXT, owner=WEB)
     bob = dataclasses.replace(WEB, user="bob")
-    text = merge(text, received(), context="boatyard-web-1-bob", owner=bob)
-    assert remove(text, "id-1").contexts == (CONTEXT, "boatyard-web-1-bob")
-    only = remove(text, "web-1", user="bob")
+    text = merge_cluster(text, received(), context="boatyard-web-1-bob", owner=bob)
+    assert remove_cluster(text, "id-1").contexts == (CONTEXT, "boatyard-web-1-bob")
+    only = remove_cluster(text, "web-1", user="bob")
     assert only.contexts == ("boatyard-web-1-bob",)
-    assert contexts_of(only.text, "id-1") == (CONTEXT,)
+    assert list_contexts(only.text, "id-1") == (CONTEXT,)
 
 
 def test_a_context_that_was_renamed_is_still_ours() -> None:
     config = into("")
     config["contexts"][0]["name"] = "short"
-    left = remove(yaml.safe_dump(config), "web-1")
+    left = remove_cluster(yaml.safe_dump(config), "web-1")
     assert left.contexts == ("short",)
     assert yaml.safe_load(left.text)["users"] == []
 
 
 def test_removing_does_not_guess_between_two_of_the_same_name() -> None:
-    text = merge("", received(), context="a", owner=WEB)
+    text = merge_cluster("", received(), context="a", owner=WEB)
     other = dataclasses.replace(WEB, cluster="id-2", server="elsewhere:1")
-    text = merge(text, received(), context="b", owner=other)
+    text = merge_cluster(text, received(), context="b", owner=other)
     with pytest.raises(Refused, match="a, b"):
-        remove(text, "web-1")
-    assert remove(text, "web-1", context="b").contexts == ("b",)
+        remove_cluster(text, "web-1")
+    assert remove_cluster(text, "web-1", context="b").contexts == ("b",)
 
 
 def test_a_user_of_the_persons_own_in_a_context_of_ours_stays() -> None:
@@ -291,7 +301,7 @@ def test_a_user_of_the_persons_own_in_a_context_of_ours_stays() -> None:
     config["users"].append({"name": "mine", "user": {"token": "t"}})
     config["contexts"][0]["context"]["user"] = "mine"
 
-    left = yaml.safe_load(remove(yaml.safe_dump(config), "web-1").text)
+    left = yaml.safe_load(remove_cluster(yaml.safe_dump(config), "web-1").text)
 
     assert [user["name"] for user in left["users"]] == [CONTEXT, "mine"]
     assert left["contexts"] == left["clusters"] == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.model.caller import Caller, Role
+from boatyard.model.caller import Caller, CallerRole
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import (
     Cluster,
@@ -23,10 +23,10 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.platforms.drivers.local import keeper, server
 from boatyard.platforms.drivers.local.real import requirements
-from boatyard.resources.world import World
-from boatyard.wiring.real_nodes_preflight import RealNodesConsulted
-from boatyard.wiring.seed_local_catalogue import LABELS
-from tests.support.local_cluster import WANTED
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.wiring.real_nodes_preflight import RealNodesPreflight
+from boatyard.wiring.seed_local_catalogue import HUB_LABELS
+from tests.support.real_clusters.local_cluster import WANTED
 
 TEMPLATE = ClusterTemplateReference(id="t", name="t")
 REAL = {"nodes": {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "real"}}
@@ -42,7 +42,7 @@ def place() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def a_keeper(place: Path, *, real_nodes: bool) -> AsyncIterator[RealNodesConsulted]:
+async def a_keeper(place: Path, *, real_nodes: bool) -> AsyncIterator[RealNodesPreflight]:
     socket = place / "k.sock"
     serving = asyncio.create_task(
         server.serve(place, socket, assets=place, twin=str(place / "t"), real_nodes=real_nodes)
@@ -51,7 +51,7 @@ async def a_keeper(place: Path, *, real_nodes: bool) -> AsyncIterator[RealNodesC
         assert not serving.done()
         await asyncio.sleep(0.01)
     try:
-        yield RealNodesConsulted(socket)
+        yield RealNodesPreflight(socket)
     finally:
         client = server.TwinClient(socket)
         await client.call("keeper.shutdown")
@@ -59,14 +59,14 @@ async def a_keeper(place: Path, *, real_nodes: bool) -> AsyncIterator[RealNodesC
         await serving
 
 
-def ask(consulted: RealNodesConsulted, *, says: str = "", **spec: object) -> asyncio.Future[None]:
-    wanted = {"hub_labels": LABELS, "template": TEMPLATE, "template_parameters": REAL} | spec
+def ask(consulted: RealNodesPreflight, *, says: str = "", **spec: object) -> asyncio.Future[None]:
+    wanted = {"hub_labels": HUB_LABELS, "template": TEMPLATE, "template_parameters": REAL} | spec
     cluster = Cluster(metadata=Metadata(name="web"), spec=ClusterSpec(**wanted))
     template = ClusterTemplate(id="t", platform_settings={"nodes": says} if says else {})
-    world = World(
+    world = AdmissionContext(
         now=datetime(2026, 1, 1, tzinfo=UTC),
-        caller=Caller(user="ann", tenant="acme", role=Role.MEMBER),
-        found={("ClusterTemplate", "t"): template},
+        caller=Caller(user="ann", tenant="acme", role=CallerRole.MEMBER),
+        documents={("ClusterTemplate", "t"): template},
     )
     return asyncio.ensure_future(consulted(cluster, world))
 
@@ -106,7 +106,7 @@ async def test_other_orders_are_let_through(place: Path, spec: dict[str, object]
 
 
 async def test_without_a_keeper_nobody_is_asked(place: Path) -> None:
-    await ask(RealNodesConsulted(place / "k.sock"))
+    await ask(RealNodesPreflight(place / "k.sock"))
 
 
 @pytest.mark.parametrize("real_nodes, reason", [(False, "RealNodesOff"), (True, "NoRealNodes")])
@@ -114,8 +114,8 @@ async def test_the_keeper_refuses_them_itself_before_it_makes_anything(
     place: Path, monkeypatch: pytest.MonkeyPatch, *, real_nodes: bool, reason: str
 ) -> None:
     monkeypatch.setattr(requirements, "_PLUGIN_DIRECTORIES", (place / "cni",))
-    follow = server.Following(str(place / "t"), real_nodes=real_nodes)
-    kept = keeper.Keeper(place, programs=_Programs(), follow=follow)
+    follow = server.TwinNodeBackend(str(place / "t"), real_nodes=real_nodes)
+    kept = keeper.Keeper(place, programs=_Programs(), node_backend=follow)
     wanted = {**vars(WANTED), "parameters": {"nodes": "real"}}
     with pytest.raises(Refused) as refused:
         await kept.ensure_cluster("web/cluster", "local", wanted)

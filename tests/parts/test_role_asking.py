@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.drivers.local.planning import INSIDE
-from boatyard.pki.selfsigned import Pair, ensure_self_signed
+from boatyard.automation.drivers.local.run_plan import INSIDE_DIRECTORY
+from boatyard.pki.selfsigned import CertificateFiles, ensure_self_signed
 
 PLACE = "collections/ansible_collections/boatyard/service/plugins/plugin_utils/asking.py"
 GOOD = (200, {"steps": ["hosts"]})
@@ -26,7 +26,7 @@ GOOD = (200, {"steps": ["hosts"]})
 
 def _load() -> ModuleType:
     """It is no module of ours: it runs in Ansible's environment, with the standard library alone."""
-    spec = importlib.util.spec_from_file_location("role_asking", INSIDE / PLACE)
+    spec = importlib.util.spec_from_file_location("role_asking", INSIDE_DIRECTORY / PLACE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -38,7 +38,7 @@ asking = _load()
 Answer = tuple[int, Any] | str
 
 
-class Told:
+class ScriptedAnswers:
     """Answers in turn as told; the last answer again and again. `hang up` closes without a word."""
 
     def __init__(self, *answers: Answer) -> None:
@@ -51,7 +51,9 @@ class Told:
 
 
 @contextmanager
-def serving(told: Told, port: int = 0, pair: Pair | None = None) -> Iterator[Told]:
+def serving(
+    told: ScriptedAnswers, port: int = 0, pair: CertificateFiles | None = None
+) -> Iterator[ScriptedAnswers]:
     class Handler(BaseHTTPRequestHandler):
         def do(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
@@ -91,7 +93,7 @@ def serving(told: Told, port: int = 0, pair: Pair | None = None) -> Iterator[Tol
         thread.join()
 
 
-def asker(told: Told, seconds: float | None = 20.0, **more: Any) -> Any:
+def asker(told: ScriptedAnswers, seconds: float | None = 20.0, **more: Any) -> Any:
     api = {
         "url": f"http://127.0.0.1:{told.port}",
         "token": "t.o.k",
@@ -109,12 +111,12 @@ def run(**steps: Any) -> tuple[int, Any]:
 
 
 def test_the_step_goes_to_the_order_of_the_token_and_nowhere_else() -> None:
-    with serving(Told(GOOD)) as told:
+    with serving(ScriptedAnswers(GOOD)) as told:
         assert asker(told).ask("hosts") is True
         assert told.heard == [
             ("POST /api/boatyard/v1/role_runs/o%2F1/ask", '{"step": "hosts"}', "Bearer t.o.k")
         ]
-    with serving(Told((200, {}))) as told:
+    with serving(ScriptedAnswers((200, {}))) as told:
         assert asker(told).ask("hosts") is False, "nothing of it is new"
 
 
@@ -130,7 +132,7 @@ def test_the_step_goes_to_the_order_of_the_token_and_nowhere_else() -> None:
     ids=str,
 )
 def test_what_passes_by_itself_is_asked_again(trouble: Answer) -> None:
-    with serving(Told(trouble, trouble, GOOD)) as told:
+    with serving(ScriptedAnswers(trouble, trouble, GOOD)) as told:
         assert asker(told).ask("hosts") is True
         assert len(told.heard) == 3
 
@@ -145,13 +147,13 @@ def test_a_server_that_is_gone_is_waited_for_at_its_address(
         return pause(self, seconds)
 
     monkeypatch.setattr(asking.Asking, "_pause", hear)
-    with serving(Told(GOOD)) as told:
+    with serving(ScriptedAnswers(GOOD)) as told:
         port = told.port
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(asker(told).ask("hosts")))
     thread.start()
     assert paused.wait(20), "nobody listens"
-    with serving(Told(GOOD), port):
+    with serving(ScriptedAnswers(GOOD), port):
         thread.join(20)
     assert answers == [True]
 
@@ -159,7 +161,7 @@ def test_a_server_that_is_gone_is_waited_for_at_its_address(
 def test_when_its_time_is_up_it_says_who_did_not_answer() -> None:
     words = "did not answer for 1 s: going down"
     with (
-        serving(Told((503, {"message": "going down"}))) as told,
+        serving(ScriptedAnswers((503, {"message": "going down"}))) as told,
         pytest.raises(asking.Failed, match=words),
     ):
         asker(told, 0.6).ask("hosts")
@@ -177,7 +179,7 @@ def test_when_its_time_is_up_it_says_who_did_not_answer() -> None:
     ],
 )
 def test_a_no_is_not_asked_again_and_the_token_follows_nobody(answer: Answer, words: str) -> None:
-    with serving(Told(answer)) as told:
+    with serving(ScriptedAnswers(answer)) as told:
         with pytest.raises(asking.Failed, match=words):
             asker(told).ask("hosts")
         assert len(told.heard) == 1
@@ -185,20 +187,24 @@ def test_a_no_is_not_asked_again_and_the_token_follows_nobody(answer: Answer, wo
 
 def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with serving(Told(GOOD)) as told:
+    with serving(ScriptedAnswers(GOOD)) as told:
         assert asker(told).ask("hosts")
 
 
 def test_it_waits_while_a_step_only_waits_and_goes_on_when_it_is_done() -> None:
     waits = {"state": "STEP_STATE_WAITING", "reason": "NoHosts", "message": "none is free"}
-    with serving(Told(run(), run(hosts=waits), "hang up", run(hosts=asking.DONE))) as told:
+    with serving(
+        ScriptedAnswers(run(), run(hosts=waits), "hang up", run(hosts=asking.DONE))
+    ) as told:
         assert asker(told).wait(["hosts"])["has_kubeconfig"]
         assert len(told.heard) == 4
 
 
 def test_the_platform_is_there_with_its_kubeconfig() -> None:
     status, early = run(platform=asking.DONE)
-    with serving(Told((status, early | {"has_kubeconfig": False}), (status, early))) as told:
+    with serving(
+        ScriptedAnswers((status, early | {"has_kubeconfig": False}), (status, early))
+    ) as told:
         asker(told).wait(["platform"])
         assert len(told.heard) == 2
 
@@ -214,12 +220,12 @@ def test_the_platform_is_there_with_its_kubeconfig() -> None:
 def test_tls_is_trusted_by_the_certificate_that_was_given(
     tmp_path: Path, pair_of: str, trusted: bool
 ) -> None:
-    made: dict[str, Pair] = {}
+    made: dict[str, CertificateFiles] = {}
     for name in ("server", "another"):
         (tmp_path / name).mkdir()
         made[name] = ensure_self_signed(tmp_path / name, [], now=datetime.now(UTC))
     ca = made[pair_of].certificate.read_text() if pair_of else ""
-    with serving(Told(GOOD), pair=made["server"]) as told:
+    with serving(ScriptedAnswers(GOOD), pair=made["server"]) as told:
         one = asker(told, url=f"https://127.0.0.1:{told.port}", ca=ca)
         if trusted:
             assert one.ask("hosts") is True
@@ -233,7 +239,7 @@ def test_tls_is_trusted_by_the_certificate_that_was_given(
 
 def test_it_never_takes_longer_than_its_token_is_good() -> None:
     def slow(seconds: float | None) -> float:
-        with serving(Told(run())) as told:
+        with serving(ScriptedAnswers(run())) as told:
             one = asker(told, seconds, expires=time.time() + 1.0)
             began = time.monotonic()
             with pytest.raises(asking.Failed, match=r"not done after 1 s: hosts \(queued\)"):

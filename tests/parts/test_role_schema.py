@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from boatyard.model.errors import Violation
-from boatyard.roles.check import check
 from boatyard.roles.form import Form, Option, Relations, RequiredIf
-from boatyard.roles.role import Role, read_role
+from boatyard.roles.form_check import check_values
+from boatyard.roles.role import TemplateRole, read_role
 from boatyard.roles.schema import form_schema
 from tests.support.roles import files
 
@@ -125,7 +125,7 @@ def forms_and_values(draw: st.DrawFn) -> tuple[Form, dict[str, Any]]:
 
 def violations_of(form: Form, values: dict[str, Any]) -> tuple[list[Violation], dict[str, Any]]:
     found: list[Violation] = []
-    return found, check(form, values, found, at="p")
+    return found, check_values(form, values, found, at="p")
 
 
 @settings(max_examples=200, deadline=None)
@@ -168,7 +168,7 @@ def test_what_was_kept_once_is_kept_again_unchanged(both: tuple[Form, dict[str, 
 )
 def test_generated_values_pass_the_form_of_a_role(values: dict[str, Any]) -> None:
     read = read_role("web", files())
-    assert isinstance(read, Role)
+    assert isinstance(read, TemplateRole)
 
     violations, kept = violations_of(read.form, values)
 

@@ -19,9 +19,9 @@ import pytest
 
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
-from boatyard.processes.wire import LONGEST_SOCKET_PATH
+from boatyard.processes.socket_protocol import LONGEST_SOCKET_PATH
 from boatyard.twin.client import TwinClient
-from boatyard.twin.process import serve
+from boatyard.twin.process import serve_twin
 
 HUB = "boston-1"
 
@@ -77,7 +77,7 @@ async def served(directory: Path, **options: Any) -> AsyncIterator[TwinClient]:
     path = directory / "s"
     async with asyncio.TaskGroup() as tasks:
         start = {"delays": "instant", "stop": stop, "on_ready": ready.set, **options}
-        tasks.create_task(serve(directory / "state", path, **start))
+        tasks.create_task(serve_twin(directory / "state", path, **start))
         await ready.wait()
         client = TwinClient(path, timeout=60)
         try:
@@ -98,7 +98,7 @@ async def drop(client: TwinClient, number: int) -> Any:
 
 
 @dataclass
-class Answered:
+class TwinAnswers:
     """What callers were told before the twin was killed."""
 
     made: set[int] = field(default_factory=set)
@@ -107,7 +107,7 @@ class Answered:
     enough: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-async def make_and_drop(client: TwinClient, numbers: Iterator[int], told: Answered) -> None:
+async def make_and_drop(client: TwinClient, numbers: Iterator[int], told: TwinAnswers) -> None:
     """Works until the twin is gone; what was asked then may have happened or not."""
     with contextlib.suppress(Unavailable):
         for number in numbers:
@@ -122,7 +122,7 @@ async def make_and_drop(client: TwinClient, numbers: Iterator[int], told: Answer
 
 
 async def check_that_kills_lose_nothing(twin: Process, lives: int) -> None:
-    told, numbers = Answered(), itertools.count(1)
+    told, numbers = TwinAnswers(), itertools.count(1)
     for _ in range(lives):
         client = TwinClient(twin.socket, timeout=20)
         async with asyncio.TaskGroup() as tasks:

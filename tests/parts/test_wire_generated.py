@@ -10,8 +10,8 @@ import pytest
 
 from boatyard.model import wire
 from boatyard.model.generated import projection, rest
-from tests.support.crds import FOLDER as CRDS
-from tests.support.crds import crds, schema_of
+from tests.support.kube_hub.crds import FOLDER as CRDS
+from tests.support.kube_hub.crds import crds, schema_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from boatyard.platforms.drivers.local import balancer, real
-from boatyard.processes.marked import ProcessSpec, find, start
+from boatyard.processes.marked_processes import ProcessSpec, find_processes, start_process
 from tests.support.control_plane import ControlPlane
 
 GATEWAY = "10.77.0.1"
@@ -66,7 +66,7 @@ class SegmentControlPlane(ControlPlane):
         return ["nsenter", f"--net=/run/netns/{self._netns}", str(self.programs / program)]
 
 
-class Cluster:
+class NamespacedCluster:
     """Two nodes unless told otherwise. `close` is what the product would do; `kill` is a power cut."""
 
     def __init__(self, programs: Path, slug: str) -> None:
@@ -118,13 +118,13 @@ class Cluster:
         began = time.monotonic()
         asyncio.run(real.prepare_node(node))
         self._took("prepare", began)
-        for component in real.components(node):
+        for component in real.list_programs(node):
             self.start_component(node, component.name)
 
     def start_component(self, node: real.RealNode, name: str) -> None:
-        component = next(c for c in real.components(node) if c.name == name)
+        component = next(c for c in real.list_programs(node) if c.name == name)
         began = time.monotonic()
-        start(
+        start_process(
             ProcessSpec(
                 mark=f"{self.mark}/{node.name}/{name}",
                 argv=component.argv,
@@ -139,23 +139,23 @@ class Cluster:
         self._took(name, began)
         if name == "containerd":
             began = time.monotonic()
-            asyncio.run(real.after_containerd(node))
+            asyncio.run(real.import_images(node))
             self._took("images", began)
 
     def kill_component(self, node: str, name: str) -> int:
         """SIGKILL for exactly that one; the number it had."""
-        found = find(f"{self.mark}/{node}/{name}")
+        found = find_processes(f"{self.mark}/{node}/{name}")
         assert [len(group) for group in found.values()] == [1], found
         for group in found.values():
             for process in group:
                 process.signal(signal.SIGKILL)
-                wait(f"the end of {name}", lambda p=process: not p.alive)
+                wait(f"the end of {name}", lambda p=process: not p.is_alive)
                 process.close()
         return process.pid
 
     def kill(self) -> None:
         """Everything that carries our mark, at once; control plane and balancer too."""
-        for group in find(self.mark).values():
+        for group in find_processes(self.mark).values():
             for process in group:
                 process.signal(signal.SIGKILL)
                 process.close()
@@ -300,8 +300,8 @@ class Cluster:
             )
 
 
-async def ready(component: real.Component) -> bool:
-    return await component.ready()
+async def ready(component: real.NodeProgram) -> bool:
+    return await component.is_ready()
 
 
 def wait(what: str, is_so: Callable[[], bool], explain: Callable[[], str] = str) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.assets import DEFAULT
+from boatyard.assets import DEFAULT_VERSION
 from boatyard.platforms.drivers.local import real
-from tests.real.cluster import Cluster
+from tests.real.cluster import NamespacedCluster
 from tests.support.assets import needs_assets
 
 
 @pytest.fixture(scope="session")
 def machine() -> None:
     """Skips where real nodes cannot be had."""
-    missing = real.missing()
+    missing = real.list_missing()
     if missing:
         pytest.skip("real nodes cannot be had here: " + "; ".join(missing))
 
@@ -24,13 +24,13 @@ def machine() -> None:
 @pytest.fixture(scope="session")
 def programs(machine: None) -> Path:
     """The folder of the Kubernetes programs."""
-    return needs_assets().program(DEFAULT, "kubelet").parent
+    return needs_assets().program(DEFAULT_VERSION, "kubelet").parent
 
 
 @pytest.fixture(scope="module")
-def cluster(programs: Path) -> Iterator[Cluster]:
+def cluster(programs: Path) -> Iterator[NamespacedCluster]:
     """Two nodes, both Ready."""
-    cluster = Cluster(programs, "test1")
+    cluster = NamespacedCluster(programs, "test1")
     try:
         cluster.start()
         yield cluster

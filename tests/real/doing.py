@@ -11,7 +11,7 @@ from pathlib import Path
 
 from boatyard.pki.authority import Authority
 from boatyard.platforms.drivers.local import real
-from boatyard.processes.marked import ProcessSpec, start
+from boatyard.processes.marked_processes import ProcessSpec, start_process
 
 GATEWAY = "10.78.0.1"
 
@@ -21,8 +21,8 @@ async def build(slug: str, folder: Path) -> None:
     await real.prepare_segment(slug, f"{GATEWAY}/24")
     node = make_node(slug, folder)
     await real.prepare_node(node)
-    for component in real.components(node):
-        start(
+    for component in real.list_programs(node):
+        start_process(
             ProcessSpec(
                 mark=f"test-real/{slug}/{component.name}",
                 argv=component.argv,
@@ -33,9 +33,9 @@ async def build(slug: str, folder: Path) -> None:
             )
         ).close()
         if component.name == "containerd":
-            while not await component.ready():  # noqa: ASYNC110 - nobody tells us
+            while not await component.is_ready():  # noqa: ASYNC110 - nobody tells us
                 await asyncio.sleep(0.01)
-            await real.after_containerd(node)
+            await real.import_images(node)
 
 
 async def clean(slug: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from boatyard.model.errors import Unavailable
 from boatyard.netns import links, namespaces
-from boatyard.netns.commands import show
+from boatyard.netns.commands import run_ip_show
 
 ONE, TWO = "by-test0", "by-test0-n1"
 
@@ -28,7 +28,7 @@ async def make() -> None:
     for name in (ONE, TWO):
         await namespaces.ensure_namespace(name)
     await links.ensure_bridge(ONE, "br0", "10.79.0.1/24")
-    await links.ensure_cable(ONE, "node1", "br0", TWO, "eth0")
+    await links.ensure_veth_pair(ONE, "node1", "br0", TWO, "eth0")
     await links.ensure_address(TWO, "eth0", "10.79.0.2/24", "10.79.0.1")
     await links.ensure_route(ONE, "10.80.0.0/24", "10.79.0.2")
 
@@ -45,7 +45,9 @@ def said_inside(netns: str, *words: str) -> str:
 
 
 async def numbers() -> list[int]:
-    return [link["ifindex"] for netns in (ONE, TWO) for link in await show(netns, "link", "show")]
+    return [
+        link["ifindex"] for netns in (ONE, TWO) for link in await run_ip_show(netns, "link", "show")
+    ]
 
 
 async def test_asked_again_everything_stays_as_it_is() -> None:
@@ -61,8 +63,8 @@ async def test_another_address_takes_the_place_of_the_first() -> None:
     await make()
     await links.ensure_bridge(ONE, "br0", "10.79.0.3/24")
     await links.ensure_address(TWO, "eth0", "10.79.0.4/24", "10.79.0.3")
-    assert await links.addresses(ONE, "br0") == ["10.79.0.3/24"]
-    assert await links.addresses(TWO, "eth0") == ["10.79.0.4/24"]
+    assert await links.list_addresses(ONE, "br0") == ["10.79.0.3/24"]
+    assert await links.list_addresses(TWO, "eth0") == ["10.79.0.4/24"]
     assert answers(TWO, "10.79.0.3")
 
 
@@ -91,8 +93,8 @@ async def test_taken_away_twice_is_fine() -> None:
     for _ in range(2):
         await links.delete_routes(ONE, "10.79.0.2")
         await links.delete_link(TWO, "eth0")
-    assert await show(ONE, "route", "show", "via", "10.79.0.2") == []
-    assert "node1" not in [link["ifname"] for link in await show(ONE, "link", "show")]
+    assert await run_ip_show(ONE, "route", "show", "via", "10.79.0.2") == []
+    assert "node1" not in [link["ifname"] for link in await run_ip_show(ONE, "link", "show")]
     for _ in range(2):
         await namespaces.delete_namespace(TWO)
 
@@ -106,7 +108,7 @@ async def test_who_asks_inside_is_inside_and_comes_out_again() -> None:
         return sorted(line.split(":")[0].strip() for line in lines)
 
     outside = see()
-    assert await namespaces.inside(TWO, see) == ["eth0", "lo"]
+    assert await namespaces.run_inside(TWO, see) == ["eth0", "lo"]
     assert see() == outside
     await links.allow_forwarding(TWO)
     assert said_inside(TWO, "cat", "/proc/sys/net/ipv4/ip_forward") == "1\n"
@@ -114,14 +116,14 @@ async def test_who_asks_inside_is_inside_and_comes_out_again() -> None:
 
 async def test_what_is_not_there_cannot_be_entered() -> None:
     with pytest.raises(Unavailable):
-        await namespaces.inside("by-none", list)
+        await namespaces.run_inside("by-none", list)
     with pytest.raises(Unavailable):
-        await show("by-none", "link", "show")
+        await run_ip_show("by-none", "link", "show")
 
 
 def test_members_are_those_inside_and_nobody_else() -> None:
     asyncio.run(namespaces.ensure_namespace(ONE))
-    assert list(namespaces.members(ONE)) == []
+    assert list(namespaces.list_pids(ONE)) == []
     command = ["nsenter", f"--net=/run/netns/{ONE}", "cat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as inside:
         assert inside.stdin is not None
@@ -129,6 +131,6 @@ def test_members_are_those_inside_and_nobody_else() -> None:
         inside.stdin.write(b"\n")
         inside.stdin.flush()
         inside.stdout.readline()  # it runs
-        assert list(namespaces.members(ONE)) == [inside.pid]
+        assert list(namespaces.list_pids(ONE)) == [inside.pid]
         inside.stdin.close()
-    assert list(namespaces.members("by-none")) == []
+    assert list(namespaces.list_pids("by-none")) == []

@@ -15,17 +15,17 @@ from boatyard.kube.kinds import NODES, PODS
 from boatyard.model.errors import BoatyardError
 from boatyard.platforms.drivers.local import real
 from boatyard.platforms.drivers.local.records import slug_of
-from boatyard.platforms.port import Rest
+from boatyard.platforms.port import RestMode
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import (
+from tests.support.real_clusters.environment import LocalEnvironment, local_environment, until
+from tests.support.real_clusters.local_cluster import (
     NEW,
     OLD,
     LocalCluster,
     control_groups,
+    directory_mark,
     marks,
-    yard_mark,
 )
-from tests.support.local_site import LocalSite, local_site, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -37,13 +37,13 @@ KUBELET, PROXY, CONTAINERD = "kubelet", "kube-proxy", "containerd"
 
 
 @pytest_asyncio.fixture
-async def site(machine: None) -> AsyncIterator[LocalSite]:
+async def environment(machine: None) -> AsyncIterator[LocalEnvironment]:
     try:
-        async with local_site(needs_assets(OLD, NEW), words=["--real-nodes"]) as site:
-            yield site
+        async with local_environment(needs_assets(OLD, NEW), words=["--real-nodes"]) as environment:
+            yield environment
     finally:  # also of one that was not released
         for name in await real.list_nodes(SLUG):
-            await real.clean_node(SLUG, name, site.directory / name)
+            await real.clean_node(SLUG, name, environment.directory / name)
         await real.clean_segment(SLUG)
 
 
@@ -53,7 +53,7 @@ class RealCluster(LocalCluster):
     def parts(self) -> dict[str, int]:
         """The pid of each program of each node; fails when one is there twice."""
         pids: dict[str, int] = {}
-        start = f"{yard_mark(self.site.keeper.directory)}/{self.slug}-nodes/"
+        start = f"{directory_mark(self.environment.keeper.directory)}/{self.slug}-nodes/"
         mark_by_pid = dict(marks())
         for pid, mark in mark_by_pid.items():
             # kube-proxy runs programs of its own for a moment; they inherit its mark,
@@ -115,8 +115,8 @@ def _pod(slot: str) -> dict[str, Any]:
     }
 
 
-async def a_cluster(site: LocalSite, version: str) -> RealCluster:
-    cluster = RealCluster(site, ORDER, version=version, parameters={"nodes": "real"})
+async def a_cluster(environment: LocalEnvironment, version: str) -> RealCluster:
+    cluster = RealCluster(environment, ORDER, version=version, parameters={"nodes": "real"})
     await cluster.ensure(seconds=LONG)
     for slot in SLOTS:
         await cluster.join(slot)
@@ -124,8 +124,10 @@ async def a_cluster(site: LocalSite, version: str) -> RealCluster:
     return cluster
 
 
-async def test_an_upgrade_reaches_the_nodes_and_their_pods_run_on(site: LocalSite) -> None:
-    cluster = await a_cluster(site, OLD)
+async def test_an_upgrade_reaches_the_nodes_and_their_pods_run_on(
+    environment: LocalEnvironment,
+) -> None:
+    cluster = await a_cluster(environment, OLD)
     assert await cluster.versions() == dict.fromkeys(SLOTS, f"v{OLD}")
     before, containers = cluster.parts(), await cluster.containers()
 
@@ -140,12 +142,12 @@ async def test_an_upgrade_reaches_the_nodes_and_their_pods_run_on(site: LocalSit
             assert NEW in place, f"{part} of {slot} is {place}"
     assert await cluster.containers() == containers
 
-    await site.keeper.end(signal.SIGKILL)
-    await site.keeper.start()
+    await environment.keeper.end(signal.SIGKILL)
+    await environment.keeper.start()
     await cluster.ensure()
     assert cluster.parts() == after, "a new keeper replaces nobody who is as wanted"
     await cluster.release()
-    assert control_groups(site.keeper.directory, cluster.slug) == []
+    assert control_groups(environment.keeper.directory, cluster.slug) == []
 
 
 def bound_of_pods(slot: str) -> int:
@@ -158,28 +160,28 @@ def bound_of_pods(slot: str) -> int:
     return 0
 
 
-async def test_nodes_sleep_and_wake_with_their_cluster(site: LocalSite) -> None:
-    cluster = await a_cluster(site, NEW)
+async def test_nodes_sleep_and_wake_with_their_cluster(environment: LocalEnvironment) -> None:
+    cluster = await a_cluster(environment, NEW)
     containers, parts = await cluster.containers(), cluster.parts()
     assert {bound_of_pods(slot) for slot in SLOTS} == {4 * 1024**3}
 
-    await cluster.ensure(rest=Rest.FROZEN)
-    await cluster.ensure(rest=Rest.AWAKE)
+    await cluster.ensure(rest=RestMode.FROZEN)
+    await cluster.ensure(rest=RestMode.AWAKE)
     await until(cluster.pods_run, "the pods run")
     assert await cluster.containers() == containers
     assert cluster.parts() == parts
 
-    await cluster.ensure(rest=Rest.STOPPED)
+    await cluster.ensure(rest=RestMode.STOPPED)
     assert cluster.parts() == {}
     assert [name for name in os.listdir("/run/netns") if cluster.slug in name] == []
-    assert control_groups(site.keeper.directory, cluster.slug) == []
+    assert control_groups(environment.keeper.directory, cluster.slug) == []
 
-    await cluster.ensure(rest=Rest.AWAKE)
+    await cluster.ensure(rest=RestMode.AWAKE)
 
     async def all_ready() -> bool:
         return set(await cluster.versions()) == set(SLOTS) and await cluster.pods_run()
 
     await until(all_ready, "the nodes are ready and run their pods")
     await cluster.release()
-    assert control_groups(site.keeper.directory, cluster.slug) == []
+    assert control_groups(environment.keeper.directory, cluster.slug) == []
     assert [name for name in os.listdir("/run/netns") if cluster.slug in name] == []

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.netns.namespaces import members
+from boatyard.netns.namespaces import list_pids
 from boatyard.platforms.drivers.local import real
 from tests.real import doing
-from tests.real.cluster import Cluster, wait
+from tests.real.cluster import NamespacedCluster, wait
 from tests.real.leftovers import find_leftovers
 
 pytestmark = pytest.mark.timeout(300)
@@ -33,7 +33,7 @@ def folder() -> Iterator[Path]:
 
 
 def test_after_a_kill_of_everything_and_of_who_cleans_up_nothing_is_left(programs: Path) -> None:
-    cluster = Cluster(programs, "test2")
+    cluster = NamespacedCluster(programs, "test2")
     try:
         cluster.start()
         cluster.deploy("web", 2)
@@ -80,7 +80,7 @@ def test_a_node_that_stands_still_can_be_cleaned(programs: Path, folder: Path) -
 def test_who_lives_in_a_segment_ends_with_it(machine: None) -> None:
     asyncio.run(real.prepare_segment("test7", "10.79.0.1/24"))
     inside = subprocess.Popen(["nsenter", "--net=/run/netns/by-test7", "sleep", "600"])
-    wait("sleep", lambda: inside.pid in members("by-test7"))
+    wait("sleep", lambda: inside.pid in list_pids("by-test7"))
     asyncio.run(real.clean_segment("test7"))
     assert inside.wait(timeout=10) == -signal.SIGKILL
     assert find_leftovers("test7") == []

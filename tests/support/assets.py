@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.assets import DEFAULT, PROGRAMS, Assets
-from boatyard.assets.found import remedy
-from boatyard.assets.releases import ETCD, Release, release_of
-from boatyard.assets.telling import Task, Unit
+from boatyard.assets import DEFAULT_VERSION, PROGRAMS, Assets
+from boatyard.assets.installed_programs import format_install_command
+from boatyard.assets.progress import ProgressTask, ProgressUnit
+from boatyard.assets.releases import ETCD_PROGRAMS, KubernetesRelease, release_of
 
 # What each program answers, by the words it is asked with.
 _SAYS = {
@@ -30,10 +30,10 @@ NO_ASSETS = "/nonexistent/boatyard-assets"
 def needs_assets(*versions: str) -> Assets:
     """The installed programs of these versions (default: the default one); skips when they are not here."""
     assets = Assets()
-    for version in versions or (DEFAULT,):
+    for version in versions or (DEFAULT_VERSION,):
         if assets.missing(version):
             pytest.skip(
-                f"Kubernetes {version} is not installed; run: {remedy(release_of(version))}"
+                f"Kubernetes {version} is not installed; run: {format_install_command(release_of(version))}"
             )
     return assets
 
@@ -45,7 +45,7 @@ def program(name: str, version: str, *, size: int = 0) -> bytes:
     return text + b"#" * max(0, size - len(text))
 
 
-def put_programs(folder: Path, release: Release, names: Sequence[str] = PROGRAMS) -> None:
+def put_programs(folder: Path, release: KubernetesRelease, names: Sequence[str] = PROGRAMS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         put(folder / name, program(name, release.version_of(name)))
@@ -57,11 +57,11 @@ def put(path: Path, content: bytes) -> Path:
     return path
 
 
-def etcd_archive(release: Release, *, arch: str, size: int = 0) -> bytes:
+def etcd_archive(release: KubernetesRelease, *, arch: str, size: int = 0) -> bytes:
     """The release's tarball: the programs among other files."""
     out = BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as tar:
-        for name in (*ETCD, "README.md"):
+        for name in (*ETCD_PROGRAMS, "README.md"):
             content = program(name, release.etcd, size=size)
             member = tarfile.TarInfo(f"etcd-v{release.etcd}-linux-{arch}/{name}")
             member.size, member.mode = len(content), 0o755
@@ -69,35 +69,37 @@ def etcd_archive(release: Release, *, arch: str, size: int = 0) -> bytes:
     return out.getvalue()
 
 
-class Listener:
+class ProgressListener:
     """A teller that remembers."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
-        self.tasks: list[Heard] = []
+        self.tasks: list[RecordedTask] = []
 
-    def say(self, words: str) -> None:
+    def show_line(self, words: str) -> None:
         self.said.append(words)
 
     @contextmanager
-    def task(self, doing: str, *, unit: Unit, total: int | None, done: int = 0) -> Iterator[Task]:
-        self.tasks.append(Heard(doing, unit, total, done))
+    def start_task(
+        self, doing: str, *, unit: ProgressUnit, total: int | None, done: int = 0
+    ) -> Iterator[ProgressTask]:
+        self.tasks.append(RecordedTask(doing, unit, total, done))
         yield self.tasks[-1]
 
     def text(self) -> str:
         return "\n".join(self.said)
 
 
-class Heard:
+class RecordedTask:
     """A task as it was told."""
 
-    def __init__(self, doing: str, unit: Unit, total: int | None, done: int) -> None:
+    def __init__(self, doing: str, unit: ProgressUnit, total: int | None, done: int) -> None:
         self.doing = doing
         self.unit = unit
         self.total = total
         self.steps = [done]
 
-    def at(self, done: int) -> None:
+    def update(self, done: int) -> None:
         self.steps.append(done)
 
 

@@ -6,14 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
-from boatyard.assets import DEFAULT, Assets
-from boatyard.assets.building import Recipe
+from boatyard.assets import DEFAULT_VERSION, Assets
 from boatyard.assets.cache import CachedBuild
-from boatyard.assets.installing import Means, Way, cached_build, install
+from boatyard.assets.go_build import Recipe
+from boatyard.assets.installation import (
+    InstallMethod,
+    InstallOptions,
+    cached_build,
+    install_programs,
+)
 from boatyard.assets.releases import release_of
-from tests.support.assets import Listener, put
+from tests.support.assets import ProgressListener, put
 
-RELEASE = release_of(DEFAULT)
+RELEASE = release_of(DEFAULT_VERSION)
 # Writes down what it was given, says three packages, and makes a file that is every program.
 GO = """\
 #!/bin/sh
@@ -68,15 +73,19 @@ class BuildMachine:
         )
         put(self.folder / "bin" / "go", text.encode())
 
-    def means(self, **others: Any) -> Means:
+    def means(self, **others: Any) -> InstallOptions:
         """What an installation here may use: this recipe, and a cache of its own."""
-        words = {"ways": (Way.BUILD,), "recipes": self.folder / "recipe", "cache": self.cache}
-        return Means(**words | others)
+        words = {
+            "methods": (InstallMethod.BUILD,),
+            "recipes": self.folder / "recipe",
+            "cache": self.cache,
+        }
+        return InstallOptions(**words | others)
 
-    def build(self, assets: Assets | None = None) -> Listener:
+    def build(self, assets: Assets | None = None) -> ProgressListener:
         """Installs by building, into the directory of `assets` or the machine's own."""
-        listener = Listener()
-        install(assets or self.assets, DEFAULT, self.means(), listener)
+        listener = ProgressListener()
+        install_programs(assets or self.assets, DEFAULT_VERSION, self.means(), listener)
         return listener
 
     def directory(self, name: str) -> Assets:

@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from boatyard.assets import DEFAULT
+from boatyard.assets import DEFAULT_VERSION
 from tests.support.assets import needs_assets
 
 READY_SECONDS = 90
@@ -39,14 +39,14 @@ _LESS_COLLECTING = {"GOGC": "400"}
 _LIBC = ctypes.CDLL(None)
 
 
-def find_programs(version: str = DEFAULT) -> Path:
+def find_programs(version: str = DEFAULT_VERSION) -> Path:
     """The folder they are in; skips the test where they are not."""
     return needs_assets(version).program(version, "kube-apiserver").parent
 
 
 @contextmanager
 def control_plane(
-    version: str = DEFAULT,
+    version: str = DEFAULT_VERSION,
     api_flags: Sequence[str] | Callable[[ControlPlane], Sequence[str]] = (),
 ) -> Iterator[ControlPlane]:
     """A running one, its API server with more flags; skips the test that wants it where there are no programs."""
@@ -139,7 +139,7 @@ class ControlPlane:
     """One cluster's processes in one folder. A program ends with this process, however that ends."""
 
     def __init__(
-        self, programs: Path, *, version: str = DEFAULT, api_flags: Sequence[str] = ()
+        self, programs: Path, *, version: str = DEFAULT_VERSION, api_flags: Sequence[str] = ()
     ) -> None:
         self.programs = programs
         self.version = version

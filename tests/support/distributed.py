@@ -7,11 +7,11 @@ from pathlib import Path
 
 from boatyard.client.client import Client
 from boatyard.client.config import Target
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
 from boatyard.ledger.seal import Seal
-from boatyard.proof.invariants import check
+from boatyard.proof.invariants import check_invariants
 from boatyard.twin.client import TwinClient
 from tests.support.processes import Program
 
@@ -78,7 +78,7 @@ class Distributed:
         twin = TwinClient(self.data / "twin.sock")
         try:
             await ledger.events.publish()
-            return list(await check(ledger, twin, acknowledged=acknowledged))
+            return list(await check_invariants(ledger, twin, acknowledged=acknowledged))
         finally:
             await twin.close()
             await ledger.close()

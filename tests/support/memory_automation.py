@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from boatyard.automation.port import RUN_FAILED, RunEvent, RunWanted
+from boatyard.automation.port import RUN_FAILED, RunEvent, RunSpec
 from boatyard.model.errors import Refused, Unavailable
-from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.model.outcome import Done, Outcome, OwnedObject, Waiting
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Started:
 
 @dataclass
 class MemoryAutomation:
-    """Automation and bench in one."""
+    """Driver and harness in one."""
 
-    runs: dict[str, tuple[RunWanted, Outcome | Refused]] = field(default_factory=dict)
+    runs: dict[str, tuple[RunSpec, Outcome | Refused]] = field(default_factory=dict)
     begun: list[Started] = field(default_factory=list)
     dead: bool = False
     warning: str = ""
@@ -57,10 +57,10 @@ class MemoryAutomation:
         if self.dead:
             raise Unavailable("dead")
 
-    async def caution(self) -> str:
+    async def get_isolation_warning(self) -> str:
         return self.warning
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         await self.check_ready()
         if key not in self.runs or self.runs[key][0].attempt != wanted.attempt:
             self.begun.append(Started(wanted.action, wanted.attempt, wanted.values))
@@ -80,8 +80,8 @@ class MemoryAutomation:
         told = [RunEvent(1, "now", "task"), RunEvent(2, "now", "end")]
         return told[after:]
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        return [Owned(key, "run", key) for key in self.runs if key.startswith(prefix)]
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
+        return [OwnedObject(key, "run", key) for key in self.runs if key.startswith(prefix)]
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -93,10 +93,10 @@ class Roles(MemoryAutomation):
 
     fail: dict[str, str] = field(default_factory=dict)  # action → words
     hang: set[str] = field(default_factory=set)
-    wanted: dict[str, RunWanted] = field(default_factory=dict)  # by action, the last that was begun
-    all_wanted: list[RunWanted] = field(default_factory=list)  # at every look
+    wanted: dict[str, RunSpec] = field(default_factory=dict)  # by action, the last that was begun
+    all_wanted: list[RunSpec] = field(default_factory=list)  # at every look
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         known = key in self.runs and self.runs[key][0].attempt == wanted.attempt
         outcome = await super().ensure_run(key, wanted)
         self.wanted[wanted.action] = wanted

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from boatyard.assets.mirrors import Mirrors
-from boatyard.assets.releases import ETCD, PROGRAMS, release_of
+from boatyard.assets.releases import ETCD_PROGRAMS, PROGRAMS, release_of
 from tests.support.assets import etcd_archive, program
 
 MACHINE, ARCH = "x86_64", "amd64"
@@ -58,7 +58,7 @@ class Mirror:
         """Puts a whole release on the shelf."""
         release = release_of(version)
         for name in PROGRAMS:
-            if name not in ETCD:
+            if name not in ETCD_PROGRAMS:
                 self.put(self.path_of(version, name), program(name, version, size=size))
         archive = etcd_archive(release, arch=ARCH, size=size)
         path = self.path_of(version, "etcd")
@@ -74,7 +74,7 @@ class Mirror:
 
     def path_of(self, version: str, name: str) -> str:
         release = release_of(version)
-        if name in ETCD:
+        if name in ETCD_PROGRAMS:
             return f"etcd/download/v{release.etcd}/etcd-v{release.etcd}-linux-{ARCH}.tar.gz"
         return f"release/v{version}/bin/linux/{ARCH}/{name}"
 

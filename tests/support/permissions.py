@@ -65,7 +65,7 @@ boatyard.v1.Orders                List,Get                             O       n
 boatyard.v1.Orders                Explain,Follow,GetReceipt,History    OAMV    OAMV    O
 boatyard.v1.Orders                Retry                                OAM     O       O
 boatyard.v1.RoleRuns              Ask,Get                              R       n/a     n/a
-boatyard.v1.Stories               Read,Watch                           OAMV    OAMV    O
+boatyard.v1.RunLogs               Read,Watch                           OAMV    OAMV    O
 boatyard.v1.TemplateSources       List,Get                             O       n/a     n/a
 boatyard.v1.Templates             GetSchema                            OAMV    OAMV    O
 boatyard.v1.Templates             Publish                              O       n/a     n/a
@@ -99,7 +99,7 @@ osac.private.v1.Tenants           List,Get,Create,Update,Delete,Signal O       n
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredRoles:
     """The roles, by letter, that one call answers; None where whose the object is does not matter."""
 
     own: str
@@ -115,7 +115,7 @@ def verbs() -> Mapping[tuple[str, str], str]:
     return _cells(VERBS) | _cells(MORE_VERBS)
 
 
-def calls() -> Mapping[tuple[str, str], Answered]:
+def calls() -> Mapping[tuple[str, str], AnsweredRoles]:
     """Who is answered, by service and call."""
     table = {}
     for line in _lines(CALLS)[1:]:
@@ -124,7 +124,7 @@ def calls() -> Mapping[tuple[str, str], Answered]:
         assert own is not None
         for name in names.split(","):
             assert (service, name) not in table, f"{service}/{name} is written down twice"
-            table[service, name] = Answered(own, shared, foreign)
+            table[service, name] = AnsweredRoles(own, shared, foreign)
     return table
 
 

@@ -17,7 +17,7 @@ import asyncpg
 import pytest
 
 from boatyard.ledger import schema
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 
@@ -63,7 +63,8 @@ async def ledger(database_url: str, seal: Seal) -> AsyncIterator[Ledger]:
     await opened.close()
 
 
-_idle: list[str] = []  # migrated, empty, and used by nobody
+# By server: databases that are migrated, empty, and used by nobody.
+_idle: dict[str, list[str]] = {}
 
 # Emptying takes a tenth of the time that cloning takes.
 _EMPTY = """
@@ -79,15 +80,16 @@ alter sequence work_token restart
 @asynccontextmanager
 async def migrated(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
     """A migrated, empty database; used again by a later test."""
-    if _idle:
-        name = _idle.pop()
+    idle = _idle.setdefault(postgres.url(TEMPLATE), [])
+    if idle:
+        name = idle.pop()
     else:
         name = f"test_{next(_numbers)}"
         await _execute(postgres, "postgres", f"create database {name} template {TEMPLATE}")
     yield postgres.url(name)
     if await _shape(postgres, name) == await _shape(postgres, TEMPLATE):
         await _execute(postgres, name, _EMPTY)
-        _idle.append(name)
+        idle.append(name)
     else:  # the test took out a guard: nobody may get its database
         await _execute(postgres, "postgres", f"drop database {name} with (force)")
 
@@ -123,6 +125,19 @@ async def _shape(server: EmbeddedPostgres, database: str) -> str:
     if database == TEMPLATE:
         _shapes[database] = found
     return found
+
+
+@asynccontextmanager
+async def postgres_server() -> AsyncIterator[EmbeddedPostgres]:
+    """A server for whoever has no fixtures: `migrated` gives databases on it."""
+    data_dir = Path(tempfile.mkdtemp(prefix="by-", dir="/tmp"))
+    server = EmbeddedPostgres(data_dir, durable=False)
+    try:
+        await _prepare(server)
+        yield server
+    finally:
+        await server.stop()
+        await asyncio.to_thread(shutil.rmtree, data_dir, ignore_errors=True)
 
 
 async def _prepare(server: EmbeddedPostgres) -> None:

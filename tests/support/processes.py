@@ -19,7 +19,7 @@ READY_SECONDS = 60.0
 
 def planted(plant: str) -> tuple[str, ...]:
     """The same with something changed in it first: "module:function" is called."""
-    return (sys.executable, "-m", "tests.support.planted", plant)
+    return (sys.executable, "-m", "tests.support.planted_bugs.command", plant)
 
 
 def environment(home: Path) -> dict[str, str]:

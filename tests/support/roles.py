@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from boatyard.roles.content import Files, RoleFile
+from boatyard.roles.content import Files, RoleFileContent
 
 TEMPLATE = """
 id: web_small
@@ -57,7 +57,7 @@ def files(texts: dict[str, str] | None = None, /, **changes: str | None) -> File
             found.pop(names[key])
         else:
             found[names[key]] = text
-    return {name: RoleFile(dedent(text).encode()) for name, text in found.items()}
+    return {name: RoleFileContent(dedent(text).encode()) for name, text in found.items()}
 
 
 def write(folder: Path, made: Files) -> Path:

@@ -1,4 +1,4 @@
-"""A Boatyard that does nothing but ask for one run: `CONTENT DATA ANSIBLE KEY TEMPLATE`. Tests kill it."""
+"""A Boatyard that does nothing but ask for one run: `RUN_CONTENT DATA ANSIBLE KEY TEMPLATE`. Tests kill it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import sys
 from pathlib import Path
 
+from boatyard.automation.drivers.local.ansible_environment import AnsibleEnvironment
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.drivers.local.environment import Environment
-from boatyard.automation.drivers.local.workshop import Workshop
-from boatyard.automation.port import RunWanted
+from boatyard.automation.drivers.local.runner import LocalRunner
+from boatyard.automation.port import RunSpec
 
 
 async def main(content: Path, data: Path, ansible: Path, key: str, template: str) -> None:
-    shop = Workshop(data, lambda digest: content / digest, environment=Environment(ansible))
+    shop = LocalRunner(
+        data, lambda digest: content / digest, environment=AnsibleEnvironment(ansible)
+    )
     driver = LocalAutomation(shop, "hub")
-    wanted = RunWanted(action="post_install", template=template, digest=template)
+    wanted = RunSpec(action="post_install", template=template, digest=template)
     while True:
         print(await driver.ensure_run(key, wanted), flush=True)
         await asyncio.sleep(0.05)

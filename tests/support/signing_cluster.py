@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from boatyard.kube.kinds import Kind
+from boatyard.kube.kinds import KubeKind
 from boatyard.model.errors import NotFound, Refused, Unavailable
 
 NOW = datetime(2026, 11, 16, 5, 0, tzinfo=UTC)
@@ -28,11 +28,11 @@ class SigningCluster:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._looks = 0
 
-    async def apply(self, kind: Kind, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def apply(self, kind: KubeKind, name: str, body: dict[str, Any]) -> dict[str, Any]:
         self.applied[f"{kind.plural}/{name}"] = body
         return body
 
-    async def create(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+    async def create(self, kind: KubeKind, body: dict[str, Any]) -> dict[str, Any]:
         self.requests[body["metadata"]["name"]] = {**body, "status": {}}
         self.sent.append(body)
         if self.mood == "lost":
@@ -40,7 +40,7 @@ class SigningCluster:
         return body
 
     async def merge_patch(
-        self, kind: Kind, name: str, patch: dict[str, Any], *, subresource: str
+        self, kind: KubeKind, name: str, patch: dict[str, Any], *, subresource: str
     ) -> dict[str, Any]:
         assert subresource == "approval"
         if self.mood == "forbidden":
@@ -48,7 +48,7 @@ class SigningCluster:
         self.requests[name]["status"] |= patch["status"]
         return self.requests[name]
 
-    async def get(self, kind: Kind, name: str) -> dict[str, Any]:
+    async def get(self, kind: KubeKind, name: str) -> dict[str, Any]:
         if name not in self.requests:
             raise NotFound(name)
         found = self.requests[name]
@@ -57,7 +57,7 @@ class SigningCluster:
             self._sign(found)
         return found
 
-    async def delete(self, kind: Kind, name: str) -> bool:
+    async def delete(self, kind: KubeKind, name: str) -> bool:
         if self.mood == "stuck":
             raise Unavailable("the API server is gone")
         return self.requests.pop(name, None) is not None

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from boatyard.proof.kill_points import Point
+from boatyard.proof.kill_points import KillPoint
 
 SOAKING = os.environ.get("BOATYARD_SOAK") == "1"
 
@@ -26,8 +26,8 @@ def soak_cases(cases: Sequence[Any], *, short: int) -> Sequence[Any]:
     return cases if SOAKING else cases[:short]
 
 
-def soak_points(sample: Mapping[str, Sequence[str]]) -> Callable[[str, Point], bool]:
+def soak_points(sample: Mapping[str, Sequence[str]]) -> Callable[[str, KillPoint], bool]:
     """Every point of a crash proof under `make soak`; otherwise those named by journey, when they come first."""
     if SOAKING:
         return lambda journey, point: True
-    return lambda journey, point: point.label in sample.get(journey, ()) and point.time == 1
+    return lambda journey, point: point.label in sample.get(journey, ()) and point.occurrence == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from boatyard.kube.errors import about_an_order
+from boatyard.kube.errors import to_order_error
 from boatyard.model.errors import Refused, Unavailable
 
 
@@ -13,4 +13,4 @@ from boatyard.model.errors import Refused, Unavailable
     [("Forbidden", Unavailable), ("Unauthorized", Unavailable), ("Invalid", Refused)],
 )
 def test_who_can_mend_a_refusal(reason: str, kind: type[Exception]) -> None:
-    assert type(about_an_order(Refused("no", reason=reason))) is kind
+    assert type(to_order_error(Refused("no", reason=reason))) is kind

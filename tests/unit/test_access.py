@@ -11,12 +11,12 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from boatyard.api.access import Access
+from boatyard.api.access import AccessService
 from boatyard.api.crud import Call, Crud
 from boatyard.kube.client import KubeClient
 from boatyard.ledger.changes import Change, Signal
 from boatyard.model import wire
-from boatyard.model.caller import SHARED, Caller, Role
+from boatyard.model.caller import SHARED, Caller, CallerRole
 from boatyard.model.errors import Denied
 from boatyard.model.generated.boatyard import Credentials, Order, OrderStatus
 from boatyard.model.generated.osac import Cluster, Metadata
@@ -56,22 +56,22 @@ async def issue(
     caller: Caller, cluster: SigningCluster, ledger: MemoryLedger, user: str = ""
 ) -> Any:
     crud = cast(Crud, SimpleNamespace(ledger=ledger))
-    access = Access(crud, connect=lambda _config: cast(KubeClient, cluster))
+    access = AccessService(crud, connect=lambda _config: cast(KubeClient, cluster))
     request = wire.message("boatyard.v1.AccessIssueRequest")(cluster="c1", user=user)
     return await access.issue(request, Call(caller))
 
 
 @pytest.mark.parametrize("role, group, cluster_role, issued_by", [
-    (Role.OPERATOR, "boatyard:admins", "cluster-admin", "boatyard:issued-by-operator"),
-    (Role.ADMIN, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
-    (Role.MEMBER, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
-    (Role.VIEWER, "boatyard:viewers", "view", "boatyard:issued-by:ann"),
+    (CallerRole.OPERATOR, "boatyard:admins", "cluster-admin", "boatyard:issued-by-operator"),
+    (CallerRole.ADMIN, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
+    (CallerRole.MEMBER, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
+    (CallerRole.VIEWER, "boatyard:viewers", "view", "boatyard:issued-by:ann"),
 ])  # fmt: skip
 async def test_a_viewer_is_issued_view_and_those_who_may_change_the_cluster_cluster_admin(
-    role: Role, group: str, cluster_role: str, issued_by: str
+    role: CallerRole, group: str, cluster_role: str, issued_by: str
 ) -> None:
     cluster, ledger = SigningCluster(), MemoryLedger("acme")
-    tenant = SHARED if role is Role.OPERATOR else "acme"
+    tenant = SHARED if role is CallerRole.OPERATOR else "acme"
 
     answer = await issue(Caller("ann", tenant, role), cluster, ledger)
 
@@ -88,7 +88,7 @@ async def test_a_viewer_is_issued_view_and_those_who_may_change_the_cluster_clus
 async def test_an_operators_name_is_not_in_the_record_of_the_access() -> None:
     cluster, ledger = SigningCluster(), MemoryLedger("acme")
 
-    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, ledger, user="bob")
+    await issue(Caller("olga", SHARED, CallerRole.OPERATOR), cluster, ledger, user="bob")
 
     assert [event.split(":")[0] for event in ledger.notes] == [
         "AccessRequested",
@@ -97,13 +97,13 @@ async def test_an_operators_name_is_not_in_the_record_of_the_access() -> None:
     assert all(event.endswith("by an operator") for event in ledger.notes)
 
 
-@pytest.mark.parametrize("role", [Role.ADMIN, Role.MEMBER, Role.VIEWER])
-async def test_access_to_a_shared_cluster_is_for_operators(role: Role) -> None:
+@pytest.mark.parametrize("role", [CallerRole.ADMIN, CallerRole.MEMBER, CallerRole.VIEWER])
+async def test_access_to_a_shared_cluster_is_for_operators(role: CallerRole) -> None:
     cluster, ledger = SigningCluster(), MemoryLedger(SHARED)
 
     with pytest.raises(Denied):
         await issue(Caller("ann", "acme", role), cluster, ledger)
 
     assert (cluster.sent, cluster.applied, ledger.notes) == ([], {}, [])
-    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, ledger)
+    await issue(Caller("olga", SHARED, CallerRole.OPERATOR), cluster, ledger)
     assert len(cluster.sent) == 1

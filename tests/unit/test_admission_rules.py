@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from boatyard.model.caller import Caller, Role
+from boatyard.model.caller import Caller, CallerRole
 from boatyard.model.errors import Exists, Precondition, Refused
 from boatyard.model.generated.osac import (
     Cluster,
@@ -35,14 +35,14 @@ from boatyard.model.generated.osac import (
     TenantSpec,
 )
 from boatyard.resources import metadata as metadata_rules
-from boatyard.resources.cluster_versions import rules as version_rules
-from boatyard.resources.clusters import rules as cluster_rules
-from boatyard.resources.projects import rules as project_rules
-from boatyard.resources.tenants import rules as tenant_rules
-from boatyard.resources.world import World
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.resources.cluster_versions.rules import ClusterVersionRules
+from boatyard.resources.clusters.rules import ClusterRules
+from boatyard.resources.projects.rules import ProjectRules
+from boatyard.resources.tenants.rules import TenantRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ANN = Caller("ann", "acme", Role.MEMBER)
+ANN = Caller("ann", "acme", CallerRole.MEMBER)
 STRING = "type.googleapis.com/google.protobuf.StringValue"
 SMALL = HostTypeReference(id="small", name="small")
 
@@ -75,9 +75,9 @@ TEMPLATE = ClusterTemplate(
 OWNER = {"owner": {"@type": STRING, "value": "ann"}}
 
 
-def _world(*docs: Any, private: bool = False) -> World:
+def _world(*docs: Any, private: bool = False) -> AdmissionContext:
     found = {(type(doc).__name__, doc.id): doc for doc in docs}
-    return World(now=NOW, caller=ANN, found=found, private=private)
+    return AdmissionContext(now=NOW, caller=ANN, documents=found, private=private)
 
 
 def _cluster(**spec: Any) -> Cluster:
@@ -91,7 +91,7 @@ def _paths(refused: pytest.ExceptionInfo[Refused]) -> set[str]:
 
 def test_what_is_not_said_comes_from_the_template() -> None:
     default = _version("v1", is_default=True)
-    admitted = cluster_rules.admit_create(_cluster(), _world(TEMPLATE, default))
+    admitted = ClusterRules().admit_create(_cluster(), _world(TEMPLATE, default))
     assert admitted.spec.node_sets == {
         "compute": ClusterNodeSet(host_type=SMALL, size=3),
         "gpu": ClusterNodeSet(host_type=SMALL, size=1),
@@ -115,13 +115,13 @@ def test_what_is_not_said_comes_from_the_template() -> None:
 def test_which_version(asked: str, versions: list[tuple[str, bool]], chosen: str) -> None:
     known = [_version(id, is_default=is_default) for id, is_default in versions]
     cluster = _cluster(version=ClusterVersionReference(id=asked))
-    admitted = cluster_rules.admit_create(cluster, _world(TEMPLATE, *known))
+    admitted = ClusterRules().admit_create(cluster, _world(TEMPLATE, *known))
     assert admitted.spec.version.id == chosen
 
 
 def test_the_tenants_own_default_version_comes_first() -> None:
     versions = (_version("a", is_default=True), _version("b", tenant="acme", is_default=True))
-    admitted = cluster_rules.admit_create(_cluster(), _world(TEMPLATE, *versions))
+    admitted = ClusterRules().admit_create(_cluster(), _world(TEMPLATE, *versions))
     assert admitted.spec.version.id == "b"
 
 
@@ -129,7 +129,7 @@ def test_the_templates_version_comes_before_the_default() -> None:
     defaults = replace(TEMPLATE.spec_defaults, version=ClusterVersionReference(id="v2", name="v2"))
     template = replace(TEMPLATE, spec_defaults=defaults)
     versions = (_version("v1", is_default=True), _version("v2"))
-    admitted = cluster_rules.admit_create(_cluster(), _world(template, *versions))
+    admitted = ClusterRules().admit_create(_cluster(), _world(template, *versions))
     assert admitted.spec.version.id == "v2"
 
 
@@ -140,7 +140,7 @@ def test_the_templates_version_comes_before_the_default() -> None:
 def test_a_version_that_cannot_be_used_any_more(spec: dict[str, Any]) -> None:
     cluster = _cluster(version=ClusterVersionReference(id="v1"))
     with pytest.raises(Refused) as refused:
-        cluster_rules.admit_create(cluster, _world(TEMPLATE, _version("v1", **spec)))
+        ClusterRules().admit_create(cluster, _world(TEMPLATE, _version("v1", **spec)))
     assert _paths(refused) == {"spec.version"}
 
 
@@ -152,7 +152,7 @@ def test_everything_that_is_wrong_is_said_together() -> None:
         auto_external_ip_attachment=True,
     )
     with pytest.raises(Refused) as refused:
-        cluster_rules.admit_create(cluster, _world(TEMPLATE))
+        ClusterRules().admit_create(cluster, _world(TEMPLATE))
     assert _paths(refused) == {
         "spec.template_parameters.motd",
         "spec.template_parameters.what",
@@ -167,13 +167,13 @@ def test_everything_that_is_wrong_is_said_together() -> None:
 
 def test_a_tenant_cannot_give_a_cluster_a_status() -> None:
     cluster = replace(_cluster(), status=ClusterStatus(state=ClusterState.READY, hub="mine"))
-    admitted = cluster_rules.admit_create(cluster, _world(TEMPLATE))
+    admitted = ClusterRules().admit_create(cluster, _world(TEMPLATE))
     assert admitted.status.state == ClusterState.PROGRESSING
     assert admitted.status.hub == ""
 
 
 def _stored(**status: Any) -> Cluster:
-    admitted = cluster_rules.admit_create(_cluster(), _world(TEMPLATE))
+    admitted = ClusterRules().admit_create(_cluster(), _world(TEMPLATE))
     return replace(admitted, status=replace(admitted.status, **status))
 
 
@@ -200,11 +200,11 @@ def _scaled(cluster: Cluster, **sizes: int) -> Cluster:
 def test_scaling(sizes: dict[str, int], path: str) -> None:
     old = _stored()
     if not path:
-        admitted = cluster_rules.admit_update(old, _scaled(old, **sizes), _world(TEMPLATE))
+        admitted = ClusterRules().admit_update(old, _scaled(old, **sizes), _world(TEMPLATE))
         assert {name: s.size for name, s in admitted.spec.node_sets.items()} == sizes
         return
     with pytest.raises(Refused) as refused:
-        cluster_rules.admit_update(old, _scaled(old, **sizes), _world(TEMPLATE))
+        ClusterRules().admit_update(old, _scaled(old, **sizes), _world(TEMPLATE))
     assert _paths(refused) == {path}
 
 
@@ -213,7 +213,7 @@ def test_a_set_that_comes_back_has_the_templates_host_type() -> None:
     new = replace(
         old, spec=replace(old.spec, node_sets={**old.spec.node_sets, "gpu": ClusterNodeSet(size=2)})
     )
-    admitted = cluster_rules.admit_update(old, new, _world(TEMPLATE))
+    admitted = ClusterRules().admit_update(old, new, _world(TEMPLATE))
     assert admitted.spec.node_sets["gpu"] == ClusterNodeSet(host_type=SMALL, size=2)
 
 
@@ -226,6 +226,8 @@ def test_a_set_that_comes_back_has_the_templates_host_type() -> None:
         pytest.param({"ssh_public_key": "new"}, True, True, id="a key"),
         pytest.param({"template": ClusterTemplateReference(id="x")}, False, False, id="template"),
         pytest.param({"template": ClusterTemplateReference()}, False, True, id="template left out"),
+        pytest.param({"secret_parameters": "other"}, False, False, id="secret parameters"),
+        pytest.param({"secret_parameters": ""}, False, True, id="secret parameters left out"),
         pytest.param(
             {"network": ClusterNetwork(pod_cidr="10.0.0.0/16")}, False, False, id="network"
         ),
@@ -236,10 +238,10 @@ def test_what_may_change(change: dict[str, Any], placed: bool, allowed: bool) ->
     old = _stored(hub="boston-1" if placed else "")
     new = replace(old, spec=replace(old.spec, **change))
     if allowed:
-        cluster_rules.admit_update(old, new, _world(TEMPLATE))
+        ClusterRules().admit_update(old, new, _world(TEMPLATE))
         return
     with pytest.raises(Refused) as refused:
-        cluster_rules.admit_update(old, new, _world(TEMPLATE))
+        ClusterRules().admit_update(old, new, _world(TEMPLATE))
     assert _paths(refused) == {f"spec.{name}" for name in change}
 
 
@@ -248,12 +250,12 @@ def test_a_cluster_may_be_mended_in_every_state_but_not_while_it_is_deleted(
     state: ClusterState,
 ) -> None:
     old = _stored(state=state)
-    cluster_rules.admit_update(old, _scaled(old, compute=1), _world(TEMPLATE))
+    ClusterRules().admit_update(old, _scaled(old, compute=1), _world(TEMPLATE))
     leaving = replace(old, metadata=replace(old.metadata, deletion_timestamp=NOW))
     with pytest.raises(Precondition):
-        cluster_rules.admit_update(leaving, _scaled(leaving, compute=1), _world(TEMPLATE))
+        ClusterRules().admit_update(leaving, _scaled(leaving, compute=1), _world(TEMPLATE))
     labelled = replace(leaving, metadata=replace(leaving.metadata, labels={"a": "b"}))
-    assert cluster_rules.admit_update(leaving, labelled, _world(TEMPLATE)) == labelled
+    assert ClusterRules().admit_update(leaving, labelled, _world(TEMPLATE)) == labelled
 
 
 def test_a_condition_is_there_once() -> None:
@@ -261,35 +263,39 @@ def test_a_condition_is_there_once() -> None:
     twice = (ClusterCondition(type=ClusterConditionType.READY),) * 2
     new = replace(old, status=replace(old.status, conditions=twice))
     with pytest.raises(Refused) as refused:
-        cluster_rules.admit_update(old, new, _world(TEMPLATE, private=True))
+        ClusterRules().admit_update(old, new, _world(TEMPLATE, private=True))
     assert _paths(refused) == {"status.conditions[1].type"}
 
 
 def test_the_moment_a_version_is_deprecated_is_written_once() -> None:
-    old = version_rules.admit_create(_version("v1"), _world(private=True))
+    old = ClusterVersionRules().admit_create(_version("v1"), _world(private=True))
     assert old.spec.enabled is True
     assert old.spec.state == ClusterVersionState.ACTIVE
     spec = replace(old.spec, state=ClusterVersionState.DEPRECATED)
-    new = version_rules.admit_update(old, replace(old, spec=spec), _world())
+    new = ClusterVersionRules().admit_update(old, replace(old, spec=spec), _world())
     assert new.spec.deprecation.deprecation_timestamp == NOW
-    later = World(now=NOW + timedelta(days=1), caller=ANN)
-    again = version_rules.admit_update(new, replace(new, metadata=Metadata(name="x")), later)
+    later = AdmissionContext(now=NOW + timedelta(days=1), caller=ANN)
+    again = ClusterVersionRules().admit_update(
+        new, replace(new, metadata=Metadata(name="x")), later
+    )
     assert again.spec.deprecation.deprecation_timestamp == NOW
 
 
 def test_a_version_is_there_once_per_tenant() -> None:
     with pytest.raises(Exists):
-        version_rules.admit_create(_version("v2"), _world(_version("v1"), private=True))
-    version_rules.admit_create(_version("v2"), _world(_version("v1", tenant="acme"), private=True))
+        ClusterVersionRules().admit_create(_version("v2"), _world(_version("v1"), private=True))
+    ClusterVersionRules().admit_create(
+        _version("v2"), _world(_version("v1", tenant="acme"), private=True)
+    )
 
 
 def test_whoever_becomes_the_default_takes_it_from_the_one_that_was() -> None:
     old, other = _version("v1", is_default=True), _version("v2", tenant="acme", is_default=True)
     new = _version("v3", is_default=True)
-    changed = version_rules.also(new, _world(old, other, new))
+    changed = ClusterVersionRules().companion_changes(new, _world(old, other, new))
     assert [one.id for one in changed] == ["v1"]
     assert changed[0].spec.is_default is False
-    assert version_rules.also(_version("v4"), _world(old)) == ()
+    assert ClusterVersionRules().companion_changes(_version("v4"), _world(old)) == ()
 
 
 @pytest.mark.parametrize(
@@ -309,20 +315,20 @@ def test_whoever_becomes_the_default_takes_it_from_the_one_that_was() -> None:
 def test_domains(domain: str, good: bool) -> None:
     tenant = Tenant(metadata=Metadata(name="acme"), spec=TenantSpec(domains=(domain,)))
     if good:
-        assert tenant_rules.admit_create(tenant, _world()).id == "acme"
+        assert TenantRules().admit_create(tenant, _world()).id == "acme"
         return
     with pytest.raises(Refused):
-        tenant_rules.admit_create(tenant, _world())
+        TenantRules().admit_create(tenant, _world())
 
 
 def test_a_nested_project_is_in_its_parent() -> None:
     child = Project(metadata=Metadata(name="dev.web", tenant="acme"))
-    completed = project_rules.complete(child)
+    completed = ProjectRules().fill_defaults(child)
     assert completed.metadata.project == "dev"
-    assert project_rules.admit_create(completed, _world()) is not None
+    assert ProjectRules().admit_create(completed, _world()) is not None
     elsewhere = replace(completed, metadata=replace(completed.metadata, project="ops"))
     with pytest.raises(Refused):
-        project_rules.admit_create(elsewhere, _world())
+        ProjectRules().admit_create(elsewhere, _world())
 
 
 @pytest.mark.parametrize(

@@ -7,53 +7,60 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.assets import CONTROL_PLANE, DEFAULT, PINNED, PROGRAMS, Assets, default_directory
-from boatyard.assets.building import Recipe
-from boatyard.assets.installing import Means, Way, install
-from boatyard.assets.manifest import NAME
-from boatyard.assets.releases import RELEASES, release_of, told_version
+from boatyard.assets import (
+    CONTROL_PLANE_PROGRAMS,
+    DEFAULT_VERSION,
+    PINNED_VERSIONS,
+    PROGRAMS,
+    Assets,
+    default_directory,
+)
+from boatyard.assets.go_build import Recipe
+from boatyard.assets.installation import InstallMethod, InstallOptions, install_programs
+from boatyard.assets.manifest import MANIFEST_FILE
+from boatyard.assets.releases import RELEASES, parse_version, release_of
 from boatyard.model.errors import Refused
-from tests.support.assets import Listener, needs_assets, program, put, put_programs
+from tests.support.assets import ProgressListener, needs_assets, program, put, put_programs
 
-FOUND = Means(ways=(Way.FOUND,))
+FOUND = InstallOptions(methods=(InstallMethod.FOUND,))
 
 
 @pytest.fixture
 def assets(tmp_path: Path) -> Assets:
     """Every version installed, of stand-ins that lay in the directory."""
     assets = Assets(tmp_path / "assets", path="")
-    for version in PINNED:
+    for version in PINNED_VERSIONS:
         put_programs(assets.folder(version), release_of(version))
-        install(assets, version, FOUND, Listener())
+        install_programs(assets, version, FOUND, ProgressListener())
     return assets
 
 
 def test_what_is_installed_is_told_ascending(assets: Assets) -> None:
-    assert assets.versions() == PINNED == tuple(sorted(PINNED))
-    assert assets.missing(DEFAULT) == ()
+    assert assets.versions() == PINNED_VERSIONS == tuple(sorted(PINNED_VERSIONS))
+    assert assets.missing(DEFAULT_VERSION) == ()
     for name in PROGRAMS:
-        assert assets.program(DEFAULT, name) == assets.directory / DEFAULT / name
+        assert assets.program(DEFAULT_VERSION, name) == assets.directory / DEFAULT_VERSION / name
 
 
 def test_nothing_is_run_to_know_it(assets: Assets, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("subprocess.Popen", None)
     monkeypatch.setattr("hashlib.file_digest", None)
-    assert assets.versions() == PINNED
-    assert assets.program(DEFAULT, "etcd").exists()
+    assert assets.versions() == PINNED_VERSIONS
+    assert assets.program(DEFAULT_VERSION, "etcd").exists()
 
 
 @pytest.mark.parametrize(
     "name, counts",
-    [pytest.param(one, one not in CONTROL_PLANE, id=one) for one in PROGRAMS],
+    [pytest.param(one, one not in CONTROL_PLANE_PROGRAMS, id=one) for one in PROGRAMS],
 )
 def test_a_version_without_a_control_plane_does_not_count(
     assets: Assets, name: str, counts: bool
 ) -> None:
-    assets.program(DEFAULT, name).unlink()
-    assert assets.missing(DEFAULT) == (name,)
-    assert (DEFAULT in assets.versions()) is counts
+    assets.program(DEFAULT_VERSION, name).unlink()
+    assert assets.missing(DEFAULT_VERSION) == (name,)
+    assert (DEFAULT_VERSION in assets.versions()) is counts
     with pytest.raises(Refused, match="run: boatyard assets install"):
-        assets.program(DEFAULT, name)
+        assets.program(DEFAULT_VERSION, name)
 
 
 def touched(path: Path) -> None:
@@ -76,20 +83,20 @@ def another_version(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [touched, longer, not_executable, another_version])
 def test_a_program_that_has_changed_does_not_count(assets: Assets, change) -> None:
-    change(assets.program(DEFAULT, "kubelet"))
-    assert assets.missing(DEFAULT) == ("kubelet",)
+    change(assets.program(DEFAULT_VERSION, "kubelet"))
+    assert assets.missing(DEFAULT_VERSION) == ("kubelet",)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"programs": {"etcd": 7}}', "[]"])
 def test_a_damaged_manifest_is_none(assets: Assets, text: str) -> None:
-    (assets.folder(DEFAULT) / NAME).write_text(text)
-    assert assets.missing(DEFAULT) == PROGRAMS
+    (assets.folder(DEFAULT_VERSION) / MANIFEST_FILE).write_text(text)
+    assert assets.missing(DEFAULT_VERSION) == PROGRAMS
 
 
 def test_the_programs_of_a_former_pin_do_not_count(assets: Assets) -> None:
-    manifest = assets.folder(DEFAULT) / NAME
-    manifest.write_text(manifest.read_text().replace(release_of(DEFAULT).etcd, "3.4.0"))
-    assert assets.missing(DEFAULT) == ("etcd", "etcdutl")
+    manifest = assets.folder(DEFAULT_VERSION) / MANIFEST_FILE
+    manifest.write_text(manifest.read_text().replace(release_of(DEFAULT_VERSION).etcd, "3.4.0"))
+    assert assets.missing(DEFAULT_VERSION) == ("etcd", "etcdutl")
 
 
 def test_a_version_that_is_not_pinned_is_refused(assets: Assets) -> None:
@@ -97,7 +104,7 @@ def test_a_version_that_is_not_pinned_is_refused(assets: Assets) -> None:
         with pytest.raises(Refused, match=r"1\.29\.0 is not one of"):
             ask("1.29.0")
     with pytest.raises(Refused, match="not one of the programs"):
-        assets.program(DEFAULT, "kubeadm")
+        assets.program(DEFAULT_VERSION, "kubeadm")
 
 
 @pytest.mark.parametrize("text", ["1.36.3", "v1.36.3", "1.36"])
@@ -131,10 +138,10 @@ def test_where_they_are_by_default(environ: dict[str, str], expected: str) -> No
     ],
 )
 def test_the_version_in_what_a_program_says(text: str, version: str) -> None:
-    assert told_version(text) == version
+    assert parse_version(text) == version
 
 
-@pytest.mark.parametrize("version", PINNED)
+@pytest.mark.parametrize("version", PINNED_VERSIONS)
 def test_the_recipe_builds_the_pinned_versions(version: str) -> None:
     release = RELEASES[version]
     recipe = Recipe(release)
@@ -150,7 +157,7 @@ def test_a_test_that_needs_programs_says_how_to_have_them(
     assets: Assets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOATYARD_ASSETS", str(assets.directory))
-    assert needs_assets(*PINNED).directory == assets.directory
+    assert needs_assets(*PINNED_VERSIONS).directory == assets.directory
     monkeypatch.setenv("BOATYARD_ASSETS", str(tmp_path / "none"))
     with pytest.raises(pytest.skip.Exception, match="run: boatyard assets install"):
         needs_assets()

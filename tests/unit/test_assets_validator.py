@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.assets.fetching import _validator
+from boatyard.assets.downloads import _validator
 
 DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from boatyard.automation.drivers.local.records import EVENTS, Records
+from boatyard.automation.drivers.local.run_records import EVENTS, RunRecords
 
 INSIDE = Path(__file__).parents[2] / "src/boatyard/automation/drivers/local/inside"
 
@@ -120,14 +120,14 @@ def test_the_story_goes_on_where_it_was_torn(inside: dict[str, ModuleType], tmp_
 
 def test_what_is_no_text_is_told_as_text(inside: dict[str, ModuleType], tmp_path: Path) -> None:
     """Bytes that are no text come as halves of characters; no reader takes them, and no database a NUL."""
-    records, key = Records(tmp_path), "order/post_install"
-    records.place(key).mkdir()
-    path = records.place(key) / EVENTS
+    records, key = RunRecords(tmp_path), "order/post_install"
+    records.run_directory(key).mkdir()
+    path = records.run_directory(key) / EVENTS
     story = inside["story"].Story(str(path), 100_000, inside["hiding"].Hiding(["s\0cret"]))
 
     story.tell("ok", "half \udc80", "bytes \udc80\udfff NUL \0 whole \U0001f600 s\0cret")
 
-    (event,) = records.events(key, 0)
+    (event,) = records.read_events(key, 0)
     assert event.task == "half \ufffd"
     assert event.text == "bytes \ufffd\ufffd NUL \ufffd whole \U0001f600 ********"
     assert story.keep("a\udc80\0\n\x1b s\0cret") == "a\ufffd\ufffd\n\x1b ********"

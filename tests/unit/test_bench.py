@@ -53,7 +53,7 @@ def automation(load: Load, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The benchmark of roles with nothing to run them."""
     found = load("automation")
     nothing = SimpleNamespace(ensure=lambda _: None)
-    monkeypatch.setattr(found, "Environment", lambda: nothing)
+    monkeypatch.setattr(found, "AnsibleEnvironment", lambda: nothing)
     monkeypatch.setattr(sys, "argv", ["bench/automation.py"])
     return found
 
@@ -113,7 +113,7 @@ async def test_a_story_without_a_task_is_no_quick_one(load: Load) -> None:
     first_line, broken = load("first_line"), load("yard").Broken
 
     class Client:
-        async def story(self, id: str, **_: Any) -> AsyncIterator[Any]:
+        async def read_logs(self, id: str, **_: Any) -> AsyncIterator[Any]:
             yield 3
             yield SimpleNamespace(kind="end")
 

@@ -9,9 +9,9 @@ import pytest
 from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from boatyard.cli import exits
-from boatyard.client.answers import understand
+from boatyard.cli import exit_codes
 from boatyard.client.config import NotConfigured
+from boatyard.client.grpc_errors import to_model_error
 from boatyard.model.errors import Denied, Refused, Violation
 
 Code = grpc.StatusCode
@@ -38,16 +38,18 @@ def failed(code: grpc.StatusCode, words: str, *fields: tuple[str, str]) -> grpc.
     (Code.INTERNAL, 1), (Code.UNKNOWN, 1), (Code.DATA_LOSS, 1),
 ])  # fmt: skip
 def test_each_code_of_the_server_has_its_exit_code(code, expected):
-    assert exits.code_of(understand(failed(code, "words"), address="a:1")) == expected
+    assert (
+        exit_codes.exit_code_for(to_model_error(failed(code, "words"), address="a:1")) == expected
+    )
 
 
 @pytest.mark.parametrize("error, expected", [
-    (NotConfigured("where?"), 2), (exits.StillRunning("goes on"), 7),
-    (exits.Unsuccessful("no"), 1), (exits.Unsuccessful("no room", code=6), 6),
+    (NotConfigured("where?"), 2), (exit_codes.StillRunning("goes on"), 7),
+    (exit_codes.Unsuccessful("no"), 1), (exit_codes.Unsuccessful("no room", code=6), 6),
     (OSError("disk"), 1), (FileNotFoundError("file"), 1),
 ])  # fmt: skip
 def test_each_failure_of_our_own_has_its_exit_code(error, expected):
-    assert exits.code_of(error) == expected
+    assert exit_codes.exit_code_for(error) == expected
 
 
 @pytest.mark.parametrize("words, expected", [
@@ -57,7 +59,7 @@ def test_each_failure_of_our_own_has_its_exit_code(error, expected):
     ("Socket closed", "nothing answers at a:1 (Socket closed)"),
 ])  # fmt: skip
 def test_being_unreachable_is_said_shortly(words, expected):
-    assert expected in str(understand(failed(Code.UNAVAILABLE, words), address="a:1"))
+    assert expected in str(to_model_error(failed(Code.UNAVAILABLE, words), address="a:1"))
 
 
 def test_each_field_violation_has_a_line_with_path_and_remedy():
@@ -68,7 +70,7 @@ def test_each_field_violation_has_a_line_with_path_and_remedy():
         ("spec.node_sets.compute.size", "must be positive"),
     )
     stream = io.StringIO()
-    assert exits.report(understand(error, address="a:1"), stream) == 2
+    assert exit_codes.report_error(to_model_error(error, address="a:1"), stream) == 2
     assert stream.getvalue().splitlines() == [
         "boatyard: 2 things are wrong with the request",
         "  metadata.name: must be lower case; use a-z, 0-9 and -",
@@ -77,13 +79,13 @@ def test_each_field_violation_has_a_line_with_path_and_remedy():
 
 
 def test_being_refused_says_what_to_do():
-    assert any("whoami" in line for line in exits.lines_of(Denied("permission denied")))
+    assert any("whoami" in line for line in exit_codes.format_error(Denied("permission denied")))
 
 
 def test_words_of_the_server_are_not_shown_raw():
     hostile = "no \x1b[2J\r such\u202e thing"
     lines = [
-        *exits.lines_of(understand(failed(Code.NOT_FOUND, hostile), address="a:1")),
-        *exits.lines_of(Refused("", Violation(hostile, hostile, hostile))),
+        *exit_codes.format_error(to_model_error(failed(Code.NOT_FOUND, hostile), address="a:1")),
+        *exit_codes.format_error(Refused("", Violation(hostile, hostile, hostile))),
     ]
     assert all(line.isprintable() for line in lines)

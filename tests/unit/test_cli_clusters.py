@@ -10,8 +10,8 @@ import grpc
 import pytest
 
 from boatyard.app.main import main
-from boatyard.cli import following
-from tests.support.told_server import (
+from boatyard.cli import cluster_progress
+from tests.support.scripted_server import (
     BUSY,
     DONE,
     FAILED,
@@ -171,7 +171,7 @@ def test_scale_is_not_content_with_what_was_true_before(ordering, capsys, monkey
 
 
 def test_scale_takes_an_old_answer_that_stays(ordering, monkeypatch):
-    monkeypatch.setattr(following, "STALE_SECONDS", 0.1)
+    monkeypatch.setattr(cluster_progress, "STALE_SECONDS", 0.1)
     release = threading.Event()
 
     def follow(request, context):

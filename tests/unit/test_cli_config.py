@@ -10,16 +10,16 @@ import pytest
 from boatyard.client.config import (
     NotConfigured,
     Target,
-    clear_current,
     config_path,
-    current_path,
+    decode_token_claims,
+    delete_login,
     find_target,
-    forget_login,
+    local_server_path,
     parse_address,
-    read_current,
+    read_local_server,
+    record_local_server,
+    remove_local_server,
     save_login,
-    token_claims,
-    write_current,
     write_private_file,
 )
 
@@ -39,7 +39,7 @@ def up(environ, tmp_path):
     """A local `up` that has left its pointer and its token."""
     token = tmp_path / "operator.token"
     token.write_text("operator-token\n")
-    write_current(
+    record_local_server(
         grpc="127.0.0.1:8000", rest="127.0.0.1:8080", token_file=token, pid=ALIVE, environ=environ
     )
 
@@ -59,8 +59,8 @@ def test_a_local_up_is_found_with_its_token(environ, up):
 
 
 def test_an_up_that_has_died_is_not_found(environ, tmp_path):
-    write_current(grpc="127.0.0.1:8000", rest="", token_file="", pid=GONE, environ=environ)
-    assert read_current(environ) is None
+    record_local_server(grpc="127.0.0.1:8000", rest="", token_file="", pid=GONE, environ=environ)
+    assert read_local_server(environ) is None
 
 
 def test_login_comes_before_the_local_up(environ, up):
@@ -105,7 +105,7 @@ def test_what_is_kept_is_for_its_owner_only(environ, up):
         os.umask(before)
     assert mode(path) == 0o600
     assert mode(path.parent) == 0o700
-    assert mode(current_path(environ)) == 0o600
+    assert mode(local_server_path(environ)) == 0o600
 
 
 def test_a_file_open_to_all_is_closed_when_written_again(tmp_path):
@@ -119,21 +119,21 @@ def test_a_file_open_to_all_is_closed_when_written_again(tmp_path):
 
 def test_logout_forgets(environ):
     save_login(Target("yard.example:8000", token="mine"), environ)
-    assert forget_login(environ)
-    assert not forget_login(environ)
+    assert delete_login(environ)
+    assert not delete_login(environ)
     assert not config_path(environ).exists()
 
 
 def test_only_its_own_pointer_is_cleared(environ, up):
-    clear_current(pid=ALIVE + 1, environ=environ)
-    assert read_current(environ) is not None
-    clear_current(pid=ALIVE, environ=environ)
-    assert read_current(environ) is None
-    clear_current(pid=ALIVE, environ=environ)
+    remove_local_server(pid=ALIVE + 1, environ=environ)
+    assert read_local_server(environ) is not None
+    remove_local_server(pid=ALIVE, environ=environ)
+    assert read_local_server(environ) is None
+    remove_local_server(pid=ALIVE, environ=environ)
 
 
 def test_without_a_runtime_directory_the_pointer_is_in_the_home(tmp_path):
-    path = current_path({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "missing")})
+    path = local_server_path({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "missing")})
     assert path == tmp_path / ".local" / "state" / "boatyard" / "current.json"
 
 
@@ -174,4 +174,4 @@ def test_a_token_does_not_show_in_a_traceback():
 
 @pytest.mark.parametrize("token", ["", "junk", "a.b.c", "a.!!!.c", "a.W10.c"])
 def test_a_token_that_says_nothing_is_no_error(token):
-    assert token_claims(token) == {}
+    assert decode_token_claims(token) == {}

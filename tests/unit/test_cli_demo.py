@@ -19,14 +19,14 @@ def place(tmp_path, monkeypatch):
 
 
 def test_every_act_is_a_command(place):
-    for act in (*demo.SIMULATED, *demo.REAL):
+    for act in (*demo.SIMULATED_STEPS, *demo.REAL_STEPS):
         if act.program == "boatyard":
-            assert make_parser().parse_args(list(act.words)).verb == act.words[0]
+            assert make_parser().parse_args(list(act.arguments)).verb == act.arguments[0]
 
 
 @pytest.mark.parametrize("template, kubectl", [("small", ""), ("kubernetes_small", "x/kubectl")])
 def test_the_closing_words_are_of_the_template_that_was_shown(template, kubectl):
-    words = demo.closing_words(".venv/bin/boatyard", kubectl)
+    words = demo.format_closing_text(".venv/bin/boatyard", kubectl)
     assert f"--template {template}\n" in words
     assert ("x/kubectl --kubeconfig web-1.kubeconfig get nodes" in words) == bool(kubectl)
     assert ".venv/bin/boatyard demo --keep" in words
@@ -39,7 +39,7 @@ def test_the_closing_words_are_of_the_template_that_was_shown(template, kubectl)
 
 def test_when_boatyard_cannot_start_its_last_words_are_shown(place, monkeypatch, capsys):
     program = "import sys; print('no room on the disk'); sys.exit(3)"
-    monkeypatch.setattr(demo, "_boatyard", lambda: (sys.executable, "-c", program))
+    monkeypatch.setattr(demo, "_boatyard_command", lambda: (sys.executable, "-c", program))
     assert demo.run(Namespace(simulated=True)) == 1
     assert "ended with 3:\nno room on the disk" in capsys.readouterr().err
     assert list(place.iterdir()) == []
@@ -49,13 +49,13 @@ def test_when_an_act_fails_the_demo_fails(place, monkeypatch, capsys):
     # An `up` that says it is ready, and answers nothing.
     program = (
         "import os, sys, time\n"
-        "from boatyard.client.config import write_current\n"
+        "from boatyard.client.config import record_local_server\n"
         "if sys.argv[1] == 'up':\n"
-        "    write_current(grpc='127.0.0.1:1', rest='', token_file='', pid=os.getpid())\n"
+        "    record_local_server(grpc='127.0.0.1:1', rest='', token_file='', pid=os.getpid())\n"
         "    time.sleep(60)\n"
         "sys.exit(5)\n"
     )
-    monkeypatch.setattr(demo, "_boatyard", lambda: (sys.executable, "-c", program))
+    monkeypatch.setattr(demo, "_boatyard_command", lambda: (sys.executable, "-c", program))
     assert demo.run(Namespace(simulated=True)) == 1
     assert "`boatyard get hubs` ended with 5" in capsys.readouterr().err
     assert list(place.iterdir()) == []

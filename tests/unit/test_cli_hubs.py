@@ -10,7 +10,7 @@ from boatyard.app.main import main
 from boatyard.cli import hubs
 from boatyard.kube.config import read_kubeconfig
 from tests.support.kubeconfigs import SECRET, kubeconfig
-from tests.support.told_server import listing
+from tests.support.scripted_server import listing
 
 READY, UNREACHABLE, NOT_READY = 1, 2, 3
 TRUE, FALSE = 1, 2
@@ -60,11 +60,11 @@ GOOD = {"hub": "lyon-2", "version": "v1.36.3", "ready": True, "findings": FINDIN
 
 
 @pytest.fixture
-def told(told_server):
-    told_server.answers["Hubs/List"] = listing(a_hub())
-    told_server.answers["Hubs/Get"] = lambda request, context: {"object": a_hub()}
-    told_server.answers["Hubs/Create"] = lambda request, context: {"object": a_hub(observed=0)}
-    return told_server
+def hub_server(scripted_server):
+    scripted_server.answers["Hubs/List"] = listing(a_hub())
+    scripted_server.answers["Hubs/Get"] = lambda request, context: {"object": a_hub()}
+    scripted_server.answers["Hubs/Create"] = lambda request, context: {"object": a_hub(observed=0)}
+    return scripted_server
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def config(tmp_path):
     return str(path)
 
 
-def test_a_hub_is_registered_and_looked_at(told, config, capsys):
+def test_a_hub_is_registered_and_looked_at(hub_server, config, capsys):
     words = ["create", "hub", "lyon-2", "--kubeconfig", config, "--zone", "lyon"]
     words += ["--driver", "platform=hosted", "--setting", "hosted.platform=Agent"]
     words += ["--capacity", "bm-small=8", "-l", "disk=nvme", "--template", "small", "--cordoned"]
@@ -84,7 +84,7 @@ def test_a_hub_is_registered_and_looked_at(told, config, capsys):
     assert capsys.readouterr().out == (
         "Registered hub lyon-2.\nHub lyon-2 is ready, Kubernetes v1.36.3.\n"
     )
-    (request,) = told.requests("Hubs/Create")
+    (request,) = hub_server.requests("Hubs/Create")
     spec = request.object.spec
     assert (request.object.id, request.object.metadata.name) == ("lyon-2", "lyon-2")
     assert read_kubeconfig(spec.kubeconfig).token == SECRET
@@ -94,8 +94,8 @@ def test_a_hub_is_registered_and_looked_at(told, config, capsys):
     assert (list(spec.templates), spec.cordoned) == (["small"], True)
 
 
-def test_a_hub_that_does_not_work_is_registered_and_says_why(told, config, capsys):
-    told.answers["Hubs/Get"] = lambda request, context: {"object": LOST}
+def test_a_hub_that_does_not_work_is_registered_and_says_why(hub_server, config, capsys):
+    hub_server.answers["Hubs/Get"] = lambda request, context: {"object": LOST}
 
     assert main(["create", "hub", "lyon-2", "--kubeconfig", config]) == 1
 
@@ -107,22 +107,22 @@ def test_a_hub_that_does_not_work_is_registered_and_says_why(told, config, capsy
     )
 
 
-def test_without_a_worker_nobody_waits_for_ever(told, config, capsys, monkeypatch):
-    monkeypatch.setattr(hubs, "_FIRST_LOOK_SECONDS", 0.05)
-    told.answers["Hubs/Get"] = lambda request, context: {"object": a_hub(0, observed=0)}
+def test_without_a_worker_nobody_waits_for_ever(hub_server, config, capsys, monkeypatch):
+    monkeypatch.setattr(hubs, "_FIRST_CHECK_SECONDS", 0.05)
+    hub_server.answers["Hubs/Get"] = lambda request, context: {"object": a_hub(0, observed=0)}
 
     assert main(["create", "hub", "lyon-2", "--kubeconfig", config]) == 1
     assert "see that a worker runs" in capsys.readouterr().err
     assert main(["create", "hub", "lyon-2", "--kubeconfig", config, "--no-wait"]) == 0
 
 
-def test_an_embedded_hub_has_no_kubeconfig(told, capsys):
+def test_an_embedded_hub_has_no_kubeconfig(hub_server, capsys):
     words = ["create", "hub", "h", "--embedded", "--driver", "dns=sim", "--no-wait", "-o", "name"]
 
     assert main(words) == 0
 
     assert capsys.readouterr().out == "hub/lyon-2\n"
-    assert told.requests("Hubs/Create")[0].object.spec.kubeconfig == b""
+    assert hub_server.requests("Hubs/Create")[0].object.spec.kubeconfig == b""
 
 
 @pytest.mark.parametrize(
@@ -132,22 +132,22 @@ def test_an_embedded_hub_has_no_kubeconfig(told, capsys):
         pytest.param(["--embedded", "--kubeconfig", "x"], id="both"),
     ],
 )
-def test_one_of_the_two_must_be_said(told, words):
+def test_one_of_the_two_must_be_said(hub_server, words):
     with pytest.raises(SystemExit):
         main(["create", "hub", "h", *words])
 
 
-def test_a_program_in_the_kubeconfig_never_leaves(told, tmp_path, capsys):
+def test_a_program_in_the_kubeconfig_never_leaves(hub_server, tmp_path, capsys):
     path = tmp_path / "hub.yaml"
     path.write_bytes(kubeconfig(user={"exec": {"command": "aws"}}))
 
     assert main(["create", "hub", "h", "--kubeconfig", str(path)]) == 2
     assert "users[u].exec: names a program" in capsys.readouterr().err
-    assert told.requests("Hubs/Create") == []
+    assert hub_server.requests("Hubs/Create") == []
 
 
-def test_a_check_is_a_table_with_remedies(told, capsys):
-    told.answers["Hubs/Check"] = lambda request, context: {"report": LACKING}
+def test_a_check_is_a_table_with_remedies(hub_server, capsys):
+    hub_server.answers["Hubs/Check"] = lambda request, context: {"report": LACKING}
 
     assert main(["hub", "check", "lyon-2"]) == 1
 
@@ -163,8 +163,8 @@ def test_a_check_is_a_table_with_remedies(told, capsys):
     ]
 
 
-def test_a_good_check_ends_well(told, capsys):
-    told.answers["Hubs/Check"] = lambda request, context: {"report": GOOD}
+def test_a_good_check_ends_well(hub_server, capsys):
+    hub_server.answers["Hubs/Check"] = lambda request, context: {"report": GOOD}
 
     assert main(["hub", "check", "lyon-2"]) == 0
     assert capsys.readouterr().out.endswith("\nHub lyon-2 takes orders.\n")
@@ -173,8 +173,8 @@ def test_a_good_check_ends_well(told, capsys):
 
 
 @pytest.mark.parametrize("words", [["prepare", "lyon-2"], ["check", "lyon-2", "--install"]])
-def test_preparing_tells_what_was_done_and_what_is_left(told, capsys, words):
-    told.answers["Hubs/Prepare"] = lambda request, context: {
+def test_preparing_tells_what_was_done_and_what_is_left(hub_server, capsys, words):
+    hub_server.answers["Hubs/Prepare"] = lambda request, context: {
         "done": ["Installed claims.boatyard.io"],
         "report": GOOD | {"findings": FINDINGS[::2]},
     }
@@ -191,15 +191,17 @@ def test_preparing_tells_what_was_done_and_what_is_left(told, capsys, words):
     ]
 
 
-def test_credentials_are_replaced_and_tried(told, config, capsys):
-    told.answers["Hubs/Update"] = lambda request, context: {
+def test_credentials_are_replaced_and_tried(hub_server, config, capsys):
+    hub_server.answers["Hubs/Update"] = lambda request, context: {
         "object": a_hub(generation=2, observed=1)
     }
-    told.answers["Hubs/Get"] = lambda request, context: {"object": a_hub(generation=2, observed=2)}
+    hub_server.answers["Hubs/Get"] = lambda request, context: {
+        "object": a_hub(generation=2, observed=2)
+    }
 
     assert main(["hub", "credentials", "lyon-2", "--kubeconfig", config]) == 0
 
-    (request,) = told.requests("Hubs/Update")
+    (request,) = hub_server.requests("Hubs/Update")
     assert list(request.update_mask.paths) == ["spec.kubeconfig"]
     assert read_kubeconfig(request.object.spec.kubeconfig).token == SECRET
     assert capsys.readouterr().out == (
@@ -207,8 +209,8 @@ def test_credentials_are_replaced_and_tried(told, config, capsys):
     )
 
 
-def test_the_same_credentials_again_are_told(told, config, capsys):
-    told.answers["Hubs/Update"] = lambda request, context: {"object": a_hub()}
+def test_the_same_credentials_again_are_told(hub_server, config, capsys):
+    hub_server.answers["Hubs/Update"] = lambda request, context: {"object": a_hub()}
 
     assert main(["hub", "credentials", "lyon-2", "--kubeconfig", config]) == 0
     assert "already" in capsys.readouterr().out
@@ -216,30 +218,30 @@ def test_the_same_credentials_again_are_told(told, config, capsys):
 
 
 @pytest.mark.parametrize("verb, cordoned", [("cordon", True), ("uncordon", False)])
-def test_cordon(told, capsys, verb, cordoned):
-    told.answers["Hubs/Update"] = lambda request, context: {"object": a_hub()}
+def test_cordon(hub_server, capsys, verb, cordoned):
+    hub_server.answers["Hubs/Update"] = lambda request, context: {"object": a_hub()}
 
     assert main([verb, "hub", "lyon-2"]) == 0
 
-    (request,) = told.requests("Hubs/Update")
+    (request,) = hub_server.requests("Hubs/Update")
     assert list(request.update_mask.paths) == ["spec.cordoned"]
     assert request.object.spec.cordoned is cordoned
     assert "orders" in capsys.readouterr().out
 
 
-def test_a_hub_in_use_is_not_deleted(told, capsys):
+def test_a_hub_in_use_is_not_deleted(hub_server, capsys):
     def refuse(request, context):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it is in use")
 
-    told.answers["Hubs/Delete"] = refuse
+    hub_server.answers["Hubs/Delete"] = refuse
     assert main(["delete", "hub", "lyon-2"]) == 5
-    told.answers["Hubs/Delete"] = lambda request, context: {}
+    hub_server.answers["Hubs/Delete"] = lambda request, context: {}
     assert main(["delete", "hub", "lyon-2"]) == 0
     assert capsys.readouterr().out == "Hub lyon-2 is no longer registered.\n"
 
 
-def test_a_hub_in_full(told, capsys):
-    told.answers["Hubs/List"] = listing(LOST)
+def test_a_hub_in_full(hub_server, capsys):
+    hub_server.answers["Hubs/List"] = listing(LOST)
 
     assert main(["describe", "hub", "lyon-2"]) == 0
 
@@ -264,8 +266,8 @@ def test_a_hub_in_full(told, capsys):
     ]
 
 
-def test_the_load_of_a_hub_is_what_is_offered(told, capsys):
-    told.answers["Hubs/List"] = listing(
+def test_the_load_of_a_hub_is_what_is_offered(hub_server, capsys):
+    hub_server.answers["Hubs/List"] = listing(
         a_hub(capacity={"bm-small": 4, "clusters": 9}, used={"bm-small": 1, "clusters": 1})
     )
 

@@ -16,13 +16,13 @@ from boatyard.client import kubeconfig_file
 from boatyard.client.kubeconfig_file import edit_kubeconfig, find_kubeconfig
 from boatyard.model.errors import Conflict, Refused
 from tests.parts.test_kubeconfig_merge import received
-from tests.support.told_server import ID, cluster, gone, listing
+from tests.support.scripted_server import ID, cluster, gone, listing
 
 ENDS = datetime(2026, 11, 16, 6, 0, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def yard(ordering, monkeypatch):
+def environment(ordering, monkeypatch):
     """A server with one cluster, and a person without a kubeconfig."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
     ordering.answers["Clusters/GetKubeconfig"] = lambda request, context: {
@@ -45,7 +45,7 @@ def shown(path):
     return yaml.safe_load(path.read_text())
 
 
-def test_it_goes_into_the_kubeconfig_in_the_home_directory(yard, tmp_path, capsys):
+def test_it_goes_into_the_kubeconfig_in_the_home_directory(environment, tmp_path, capsys):
     assert main(["kubeconfig", "web-1"]) == 0
     path = tmp_path / ".kube" / "config"
     assert [one["name"] for one in shown(path)["contexts"]] == ["boatyard-web-1"]
@@ -59,7 +59,9 @@ def test_it_goes_into_the_kubeconfig_in_the_home_directory(yard, tmp_path, capsy
     assert "hunter2" not in told, "also in a pipe a secret is only printed when asked for"
 
 
-def test_kubeconfig_names_the_file_and_the_flags_the_context(yard, tmp_path, monkeypatch, capsys):
+def test_kubeconfig_names_the_file_and_the_flags_the_context(
+    environment, tmp_path, monkeypatch, capsys
+):
     first, second = tmp_path / "first", tmp_path / "second"
     monkeypatch.setenv("KUBECONFIG", f":{first}:{second}")
     assert main(["kubeconfig", "web-1", "--context", "my web", "--switch"]) == 0
@@ -68,13 +70,13 @@ def test_kubeconfig_names_the_file_and_the_flags_the_context(yard, tmp_path, mon
     assert capsys.readouterr().out.endswith("Next: kubectl get nodes\n")
 
 
-def test_with_dash_it_is_printed_and_nothing_else_is(yard, tmp_path, capsys):
+def test_with_dash_it_is_printed_and_nothing_else_is(environment, tmp_path, capsys):
     assert main(["kubeconfig", "web-1", "-o", "-"]) == 0
     assert capsys.readouterr().out == received(token="hunter2")
     assert not (tmp_path / ".kube").exists()
 
 
-def test_into_a_file_it_goes_as_it_came(yard, tmp_path, capsys):
+def test_into_a_file_it_goes_as_it_came(environment, tmp_path, capsys):
     assert main(["kubeconfig", "web-1", "-o", "web 1.yaml"]) == 0
     path = tmp_path / "web 1.yaml"
     assert (path.read_text(), mode(path)) == (received(token="hunter2"), 0o600)
@@ -86,10 +88,10 @@ def test_into_a_file_it_goes_as_it_came(yard, tmp_path, capsys):
     ["-o", "x", "--switch"], ["-o", "-", "--context", "x"], ["--remove", "-o", "x"],
     ["--remove", "--ttl", "1h"], ["--remove", "--switch"], ["--ttl", "soon"],
 ])  # fmt: skip
-def test_flags_that_do_not_go_together_are_refused(yard, words):
+def test_flags_that_do_not_go_together_are_refused(environment, words):
     assert main(["kubeconfig", "web-1", *words]) == 2
-    assert not yard.requests("Clusters/GetKubeconfig")
-    assert not yard.requests("Access/Issue")
+    assert not environment.requests("Clusters/GetKubeconfig")
+    assert not environment.requests("Access/Issue")
 
 
 # --- issued for somebody ----------------------------------------------------------------------
@@ -101,19 +103,19 @@ def test_flags_that_do_not_go_together_are_refused(yard, words):
     (["--ttl", "90m"], "", 5400, "boatyard-web-1-ann"),
     (["--ttl", "100000d"], "", 2**31 - 1, "boatyard-web-1-ann"),
 ])  # fmt: skip
-def test_one_is_issued_for_a_user(yard, tmp_path, capsys, words, user, seconds, context):
+def test_one_is_issued_for_a_user(environment, tmp_path, capsys, words, user, seconds, context):
     assert main(["kubeconfig", "web-1", *words]) == 0
-    (asked,) = yard.requests("Access/Issue")
+    (asked,) = environment.requests("Access/Issue")
     assert (asked.cluster, asked.user) == (ID, user)
     assert (asked.ttl_seconds if asked.HasField("ttl_seconds") else None) == seconds
-    assert not yard.requests("Clusters/GetKubeconfig"), "the admin's is not touched"
+    assert not environment.requests("Clusters/GetKubeconfig"), "the admin's is not touched"
     assert shown(tmp_path / ".kube" / "config")["contexts"][0]["name"] == context
     told = capsys.readouterr().out
     assert "valid until 2026-11-16 06:00:00 UTC." in told
     assert "hunter2" not in told
 
 
-def test_one_issued_for_another_can_be_given_away_as_a_file(yard, tmp_path, capsys):
+def test_one_issued_for_another_can_be_given_away_as_a_file(environment, tmp_path, capsys):
     assert main(["kubeconfig", "web-1", "--for", "bob", "-o", "bob.kubeconfig"]) == 0
     assert mode(tmp_path / "bob.kubeconfig") == 0o600
     assert "Issued to boatyard:bob" in capsys.readouterr().out
@@ -121,11 +123,11 @@ def test_one_issued_for_another_can_be_given_away_as_a_file(yard, tmp_path, caps
     assert capsys.readouterr().out == received(token="hunter2")
 
 
-def test_who_may_not_is_told_so(yard, capsys):
+def test_who_may_not_is_told_so(environment, capsys):
     def refuse(request, context):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, "a simulated cluster issues none")
 
-    yard.answers["Access/Issue"] = refuse
+    environment.answers["Access/Issue"] = refuse
     assert main(["kubeconfig", "web-1", "--for", "bob"]) == 5
     assert "a simulated cluster issues none" in capsys.readouterr().err
 
@@ -133,7 +135,7 @@ def test_who_may_not_is_told_so(yard, capsys):
 # --- the file that is already there -----------------------------------------------------------
 
 
-def test_a_broken_kubeconfig_is_left_as_it_is(yard, tmp_path, capsys):
+def test_a_broken_kubeconfig_is_left_as_it_is(environment, tmp_path, capsys):
     path = tmp_path / ".kube" / "config"
     path.parent.mkdir()
     path.write_text("users: [hunter2")
@@ -143,7 +145,7 @@ def test_a_broken_kubeconfig_is_left_as_it_is(yard, tmp_path, capsys):
     assert "hunter2" not in capsys.readouterr().err
 
 
-def test_a_context_of_others_is_left_as_it_is(yard, tmp_path, capsys):
+def test_a_context_of_others_is_left_as_it_is(environment, tmp_path, capsys):
     path = tmp_path / ".kube" / "config"
     path.parent.mkdir()
     text = "contexts: [{name: boatyard-web-1, context: {cluster: mine}}]\n"
@@ -153,7 +155,7 @@ def test_a_context_of_others_is_left_as_it_is(yard, tmp_path, capsys):
     assert "--context" in capsys.readouterr().err
 
 
-def test_comments_are_kept_in_a_copy(yard, tmp_path, capsys):
+def test_comments_are_kept_in_a_copy(environment, tmp_path, capsys):
     path = tmp_path / ".kube" / "config"
     path.parent.mkdir()
     path.write_text("# my own\nkind: Config\n")
@@ -167,7 +169,7 @@ def test_comments_are_kept_in_a_copy(yard, tmp_path, capsys):
     assert str(copy) not in capsys.readouterr().out, "nothing is lost twice"
 
 
-def test_a_link_stays_a_link(yard, tmp_path, monkeypatch):
+def test_a_link_stays_a_link(environment, tmp_path, monkeypatch):
     real = tmp_path / "dotfiles" / "kube"
     real.parent.mkdir()
     real.write_text("kind: Config\n")
@@ -180,7 +182,7 @@ def test_a_link_stays_a_link(yard, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("make", ["directory", "pipe", "device"])
-def test_what_is_not_a_file_is_not_replaced(yard, tmp_path, monkeypatch, make):
+def test_what_is_not_a_file_is_not_replaced(environment, tmp_path, monkeypatch, make):
     path = tmp_path / "odd"
     if make == "directory":
         path.mkdir()
@@ -249,11 +251,11 @@ def test_where_the_kubeconfig_is(tmp_path):
 # --- and out again ----------------------------------------------------------------------------
 
 
-def test_remove_needs_no_server(yard, tmp_path, capsys, monkeypatch):
+def test_remove_needs_no_server(environment, tmp_path, capsys, monkeypatch):
     assert main(["kubeconfig", "web-1", "--switch"]) == 0
     assert main(["kubeconfig", "web-1", "--for", "bob"]) == 0
     capsys.readouterr()
-    yard.server.stop(None).wait()
+    environment.server.stop(None).wait()
     monkeypatch.delenv("BOATYARD_ADDRESS")
     assert main(["kubeconfig", "web-1", "--for", "bob", "--remove"]) == 0
     assert "boatyard-web-1-bob, with" in capsys.readouterr().out
@@ -265,13 +267,13 @@ def test_remove_needs_no_server(yard, tmp_path, capsys, monkeypatch):
     assert "has nothing of cluster web-1" in capsys.readouterr().out
 
 
-def test_remove_without_a_kubeconfig_makes_none(yard, tmp_path, capsys):
+def test_remove_without_a_kubeconfig_makes_none(environment, tmp_path, capsys):
     assert main(["kubeconfig", "web-1", "--remove"]) == 0
     assert not (tmp_path / ".kube").exists()
 
 
-def test_a_deletion_reminds_of_the_context(yard, capsys):
-    yard.answers["Orders/Follow"] = lambda request, context: [gone()]
+def test_a_deletion_reminds_of_the_context(environment, capsys):
+    environment.answers["Orders/Follow"] = lambda request, context: [gone()]
     hint = "Next: boatyard kubeconfig web-1 --remove"
     assert main(["delete", "cluster", "web-1"]) == 0
     assert hint not in capsys.readouterr().out
@@ -280,9 +282,9 @@ def test_a_deletion_reminds_of_the_context(yard, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == hint
 
 
-def test_a_cluster_of_an_odd_name_keeps_the_file_whole(yard, tmp_path, capsys):
+def test_a_cluster_of_an_odd_name_keeps_the_file_whole(environment, tmp_path, capsys):
     odd = "a: {b} #c\x1b[2J"
-    yard.answers["Clusters/List"] = listing(cluster(odd))
+    environment.answers["Clusters/List"] = listing(cluster(odd))
     assert main(["kubeconfig", ID]) == 2, "what cannot be printed is no context"
     assert main(["kubeconfig", ID, "--context", "good"]) == 0
     assert shown(tmp_path / ".kube" / "config")["contexts"][0]["name"] == "good"
@@ -293,19 +295,19 @@ def test_a_cluster_of_an_odd_name_keeps_the_file_whole(yard, tmp_path, capsys):
 # --- passwords --------------------------------------------------------------------------------
 
 
-def test_a_password_goes_where_it_is_told_to(yard, tmp_path, capsys):
+def test_a_password_goes_where_it_is_told_to(environment, tmp_path, capsys):
     assert main(["password", "web-1"]) == 2
-    assert not yard.requests("Clusters/GetPassword")
+    assert not environment.requests("Clusters/GetPassword")
     assert main(["password", "web-1", "-o", "-"]) == 0
     assert capsys.readouterr().out == "hunter2\n"
     assert main(["password", "web-1", "-o", "p"]) == 0
     assert ((tmp_path / "p").read_text(), mode(tmp_path / "p")) == ("hunter2\n", 0o600)
 
 
-def test_where_there_never_is_a_password_one_is_told(yard, capsys):
+def test_where_there_never_is_a_password_one_is_told(environment, capsys):
     def never(request, context):
         context.abort(grpc.StatusCode.NOT_FOUND, "clusters of this platform have no password")
 
-    yard.answers["Clusters/GetPassword"] = never
+    environment.answers["Clusters/GetPassword"] = never
     assert main(["password", "web-1", "-o", "-"]) == 3
     assert "have no password" in capsys.readouterr().err

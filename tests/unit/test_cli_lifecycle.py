@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from boatyard.app.main import main
-from boatyard.cli.backups import default_name
-from boatyard.cli.words import spell_size
-from tests.support.told_server import BUSY, DONE, FAILED, ID, cluster, explanation, listing
+from boatyard.cli.backups import default_backup_name
+from boatyard.cli.text_format import format_size
+from tests.support.scripted_server import BUSY, DONE, FAILED, ID, cluster, explanation, listing
 
 RESTS = explanation("HIBERNATED")
 BACKUP_ID = "0190c0de-0000-7000-8000-0000000000b1"
@@ -187,7 +187,7 @@ def test_a_backup_is_listed_described_and_deleted(copying, capsys):
 
 @pytest.mark.parametrize("name", ["web-1", "x" * 63, "Web_1", "a-" * 30])
 def test_a_name_is_made_of_the_cluster_and_the_moment(name):
-    made = default_name(name, datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC))
+    made = default_backup_name(name, datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC))
     assert made.endswith("-20260301-123005")
     assert len(made) <= 63
     assert "--" not in made
@@ -198,7 +198,7 @@ def test_a_name_is_made_of_the_cluster_and_the_moment(name):
     (0, "0 B"), (812, "812 B"), (4096, "4.0 KiB"), (4404019, "4.2 MiB"), (2**60, "1048576.0 TiB")
 ])  # fmt: skip
 def test_sizes_for_people(count, words):
-    assert spell_size(count) == words
+    assert format_size(count) == words
 
 
 # --- restore ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from boatyard.app.main import main
 from boatyard.client import client as client_module
-from tests.support.told_server import ID, cluster, listing
+from tests.support.scripted_server import ID, cluster, listing
 
 
 def test_get_shows_a_table(ordering, capsys):
@@ -20,7 +20,7 @@ def test_get_shows_a_table(ordering, capsys):
 
 
 def test_get_reads_every_page(ordering, capsys, monkeypatch):
-    monkeypatch.setattr(client_module, "PAGE", 2)
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
     rows = [{"id": f"id-{n}", "metadata": {"name": f"c{n}"}} for n in range(5)]
 
     def page(request, context):
@@ -96,26 +96,26 @@ def test_watch_shows_rows_then_changes_and_resumes_after_the_last_event(ordering
 # --- sessions -------------------------------------------------------------------------------------
 
 
-def test_login_keeps_nothing_when_the_server_refuses(told_server, capsys, tmp_path):
+def test_login_keeps_nothing_when_the_server_refuses(scripted_server, capsys, tmp_path):
     def refuse(request, context):
         context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is not valid")
 
-    told_server.answers |= {
+    scripted_server.answers |= {
         "Capabilities/Get": lambda request, context: {},
         "ClusterTemplates/List": refuse,
     }
-    assert main(["login", told_server.address, "--token", "junk"]) == 4
+    assert main(["login", scripted_server.address, "--token", "junk"]) == 4
     assert not (tmp_path / "boatyard" / "config.json").exists()
 
 
-def test_login_then_logout(told_server, capsys, tmp_path, monkeypatch):
-    told_server.answers |= {
+def test_login_then_logout(scripted_server, capsys, tmp_path, monkeypatch):
+    scripted_server.answers |= {
         "Capabilities/Get": lambda request, context: {},
         "ClusterTemplates/List": listing(),
     }
-    assert main(["login", told_server.address, "--token", "good"]) == 0
+    assert main(["login", scripted_server.address, "--token", "good"]) == 0
     kept = json.loads((tmp_path / "boatyard" / "config.json").read_text())
-    assert (kept["address"], kept["token"]) == (told_server.address, "good")
+    assert (kept["address"], kept["token"]) == (scripted_server.address, "good")
     monkeypatch.delenv("BOATYARD_ADDRESS")
     monkeypatch.delenv("BOATYARD_TOKEN")
     assert main(["whoami"]) == 0
@@ -124,7 +124,7 @@ def test_login_then_logout(told_server, capsys, tmp_path, monkeypatch):
     assert main(["whoami"]) == 2
 
 
-def test_nothing_listening_is_said_in_one_line(told_server, capsys):
-    told_server.server.stop(None).wait()
+def test_nothing_listening_is_said_in_one_line(scripted_server, capsys):
+    scripted_server.server.stop(None).wait()
     assert main(["get", "clusters"]) == 1
-    assert f"nothing answers at {told_server.address}" in capsys.readouterr().err
+    assert f"nothing answers at {scripted_server.address}" in capsys.readouterr().err

@@ -10,10 +10,10 @@ import grpc
 import pytest
 
 from boatyard.app.main import main
-from boatyard.cli.story import Page, story_lines
-from boatyard.cli.tree import plain
-from boatyard.model.generated.boatyard import StoryLine
-from tests.support.told_server import ID, cluster, listing
+from boatyard.cli.logs import LogPrinter, format_log_line
+from boatyard.cli.tree import to_plain_text
+from boatyard.model.generated.boatyard import LogLine
+from tests.support.scripted_server import ID, cluster, listing
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -35,16 +35,16 @@ STORY = [
 
 
 @pytest.fixture
-def telling(told_server, monkeypatch):
+def telling(scripted_server, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
-    told_server.answers["Clusters/List"] = listing(cluster())
-    told_server.answers["Stories/Watch"] = lambda request, context: STORY
-    return told_server
+    scripted_server.answers["Clusters/List"] = listing(cluster())
+    scripted_server.answers["RunLogs/Watch"] = lambda request, context: STORY
+    return scripted_server
 
 
 def test_a_story_is_told_line_by_line(telling, capsys):
     assert main(["logs", "cluster", "web-1"]) == 0
-    (asked,) = telling.requests("Stories/Watch")
+    (asked,) = telling.requests("RunLogs/Watch")
     assert (asked.cluster, asked.run, asked.follow, asked.after) == (ID, "", False, "")
     out = capsys.readouterr().out.splitlines()
     assert [line[21:] for line in out] == [
@@ -59,7 +59,7 @@ def test_a_story_is_told_line_by_line(telling, capsys):
 
 def test_whoever_follows_is_told_when_a_task_begins(telling, capsys):
     assert main(["logs", "cluster", "web-1", "-f", "--run", "post_install"]) == 0
-    (asked,) = telling.requests("Stories/Watch")
+    (asked,) = telling.requests("RunLogs/Watch")
     assert (asked.run, asked.follow) == ("post_install", True)
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("task     make a namespace")
@@ -67,7 +67,7 @@ def test_whoever_follows_is_told_when_a_task_begins(telling, capsys):
 
 
 def test_the_task_that_runs_now_is_the_last_line(telling, capsys):
-    telling.answers["Stories/Watch"] = lambda request, context: STORY[:3]
+    telling.answers["RunLogs/Watch"] = lambda request, context: STORY[:3]
     assert main(["logs", "cluster", "web-1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("task     wait")
 
@@ -79,9 +79,9 @@ def test_after_a_lost_connection_it_goes_on_where_it_was(telling, capsys):
         if after < 4:
             context.abort(grpc.StatusCode.UNAVAILABLE, "gone away")
 
-    telling.answers["Stories/Watch"] = answer
+    telling.answers["RunLogs/Watch"] = answer
     assert main(["logs", "cluster", "web-1", "-f"]) == 0
-    assert [one.after for one in telling.requests("Stories/Watch")] == ["", "2", "4"]
+    assert [one.after for one in telling.requests("RunLogs/Watch")] == ["", "2", "4"]
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 6
     assert err.count("connection lost, trying again") == 2
@@ -91,7 +91,7 @@ def test_without_following_a_lost_connection_is_an_error(telling, capsys):
     def answer(request, context):
         context.abort(grpc.StatusCode.UNAVAILABLE, "gone away")
 
-    telling.answers["Stories/Watch"] = answer
+    telling.answers["RunLogs/Watch"] = answer
     assert main(["logs", "cluster", "web-1"]) == 1
     assert "gone away" in capsys.readouterr().err
 
@@ -104,14 +104,14 @@ def test_without_following_a_lost_connection_is_an_error(telling, capsys):
     ],
 )
 def test_an_empty_story_says_so_in_one_line(telling, capsys, words, expected):
-    telling.answers["Stories/Watch"] = lambda request, context: []
+    telling.answers["RunLogs/Watch"] = lambda request, context: []
     assert main(["logs", "cluster", "web-1", *words]) == 0
     out, err = capsys.readouterr()
     assert (out, err.splitlines()) == ("", [expected])
 
 
 def test_lines_that_are_gone_are_mentioned(telling, capsys):
-    telling.answers["Stories/Watch"] = lambda request, context: [{"missing": 12}, *STORY]
+    telling.answers["RunLogs/Watch"] = lambda request, context: [{"missing": 12}, *STORY]
     assert main(["logs", "cluster", "web-1"]) == 0
     assert capsys.readouterr().err.splitlines() == ["12 lines before this are no longer kept"]
 
@@ -119,7 +119,7 @@ def test_lines_that_are_gone_are_mentioned(telling, capsys):
 def test_a_cluster_that_is_gone_is_asked_for_by_the_name_that_was_typed(telling):
     telling.answers["Clusters/List"] = listing()
     assert main(["logs", "cluster", "web-1"]) == 0
-    (asked,) = telling.requests("Stories/Watch")
+    (asked,) = telling.requests("RunLogs/Watch")
     assert asked.cluster == "web-1"
 
 
@@ -129,17 +129,17 @@ def test_what_is_nowhere_is_not_found(telling, capsys):
     def answer(request, context):
         context.abort(grpc.StatusCode.NOT_FOUND, "there is no cluster 'web-1'")
 
-    telling.answers["Stories/Watch"] = answer
+    telling.answers["RunLogs/Watch"] = answer
     assert main(["logs", "cluster", "web-1"]) == 3
     assert "there is no cluster" in capsys.readouterr().err
 
 
 def a_line(kind="ok", **fields):
-    return StoryLine(part="install", run="role", kind=kind, **fields)
+    return LogLine(part="install", run="role", kind=kind, **fields)
 
 
 def shown(line):
-    return [plain(one)[21:] for one in story_lines(line)]
+    return [to_plain_text(one)[21:] for one in format_log_line(line)]
 
 
 def test_words_of_several_lines_stand_below_their_task():
@@ -157,7 +157,7 @@ def test_a_role_cannot_move_the_cursor():
     assert "\u202e" not in "".join(shown(line))
 
 
-class Terminal(io.StringIO):
+class LogsTerminal(io.StringIO):
     def isatty(self):
         return True
 
@@ -165,8 +165,8 @@ class Terminal(io.StringIO):
 def test_colours_are_for_terminals_only(monkeypatch):
     monkeypatch.setitem(os.environ, "TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for stream, expected in ((Terminal(), True), (io.StringIO(), False)):
-        page = Page(stream, at_once=True)
+    for stream, expected in ((LogsTerminal(), True), (io.StringIO(), False)):
+        page = LogPrinter(stream, at_once=True)
         page.add(a_line("changed", task="one [bold]"))
         assert ("\x1b[" in stream.getvalue()) is expected
         assert "one [bold]" in stream.getvalue(), "names are no markup"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from boatyard.app.main import make_parser
-from boatyard.cli.ordering import make_cluster, parse_parameters, parse_sizes
-from boatyard.cli.words import clean, parse_duration, spell_duration
+from boatyard.cli.cluster_flags import make_cluster, parse_parameters, parse_sizes
+from boatyard.cli.text_format import clean, format_duration, parse_duration
 from boatyard.client.kinds import KINDS, find_kind
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import ClusterTemplate, ClusterTemplateParameterDefinition
@@ -111,7 +111,7 @@ def test_what_is_no_duration_is_refused(text):
     (-5, "0s"), (0, "0s"), (59.9, "59s"), (252, "4m12s"), (3 * 3600 + 300, "3h05m"), (187200, "2d4h"),
 ])  # fmt: skip
 def test_durations_are_spelled(seconds, text):
-    assert spell_duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize("word", ["cluster", "clusters", "CLUSTERS", "cl"])
@@ -120,7 +120,7 @@ def test_a_kind_is_known_by_singular_plural_and_short(word):
 
 
 def test_every_kind_is_known_by_its_words_and_no_word_means_two():
-    words = [word for kind in KINDS for word in {kind.name, kind.plural, *kind.also}]
+    words = [word for kind in KINDS for word in {kind.name, kind.plural, *kind.aliases}]
     assert len(words) == len(set(words))
     assert find_kind("cluster_templates").name == find_kind("cluster-template").name
 

@@ -9,12 +9,12 @@ import grpc
 import pytest
 
 from boatyard.app.main import main
-from boatyard.cli.ordering import parse_parameters
+from boatyard.cli.cluster_flags import parse_parameters
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import ClusterTemplate, ClusterTemplateParameterDefinition
 from boatyard.roles.content import digest_of
 from tests.support.roles import files, write
-from tests.support.told_server import listing
+from tests.support.scripted_server import listing
 
 TYPE = "type.googleapis.com/google.protobuf."
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -50,8 +50,8 @@ def source(name, state, **status):
 
 
 @pytest.fixture
-def told(told_server):
-    told_server.answers |= {
+def template_server(scripted_server):
+    scripted_server.answers |= {
         "ClusterTemplates/List": listing(PLAIN, WEB),
         "TemplateSources/List": listing(
             source("web", 1, template="web_small", digest=DIGEST),
@@ -59,10 +59,10 @@ def told(told_server):
             source("edited", 2, template="edited", digest=DIGEST, mistakes=[{"message": "is bad"}]),
         ),
     }
-    return told_server
+    return scripted_server
 
 
-def test_the_list_tells_operators_what_is_not_offered_and_why(told, capsys):
+def test_the_list_tells_operators_what_is_not_offered_and_why(template_server, capsys):
     assert main(["template", "list"]) == 0
 
     assert capsys.readouterr().out.splitlines() == [
@@ -79,18 +79,18 @@ def test_the_list_tells_operators_what_is_not_offered_and_why(told, capsys):
     ]
 
 
-def test_tenants_are_told_of_templates_only(told, capsys):
+def test_tenants_are_told_of_templates_only(template_server, capsys):
     def deny(request, context):
         context.abort(grpc.StatusCode.PERMISSION_DENIED, "for operators")
 
-    told.answers["TemplateSources/List"] = deny
+    template_server.answers["TemplateSources/List"] = deny
 
     assert main(["template", "list"]) == 0
     assert "Not offered" not in capsys.readouterr().out
 
 
-def test_a_template_in_full(told, capsys):
-    told.answers["ClusterTemplates/List"] = listing(WEB)
+def test_a_template_in_full(template_server, capsys):
+    template_server.answers["ClusterTemplates/List"] = listing(WEB)
 
     assert main(["template", "show", "web_small"]) == 0
 
@@ -112,8 +112,8 @@ def test_a_template_in_full(told, capsys):
     ]
 
 
-def test_the_form_as_a_schema(told, capsys):
-    told.answers["Templates/GetSchema"] = lambda request, context: {
+def test_the_form_as_a_schema(template_server, capsys):
+    template_server.answers["Templates/GetSchema"] = lambda request, context: {
         "content_type": "application/schema+json",
         "data": b'{"type": "object", "title": "\\u001b"}',
     }
@@ -123,7 +123,7 @@ def test_the_form_as_a_schema(told, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert json.loads(shown) == {"type": "object", "title": "\x1b"}
-    assert told.requests("Templates/GetSchema")[0].template == "web_small"
+    assert template_server.requests("Templates/GetSchema")[0].template == "web_small"
 
 
 # --- roles in a folder ---------------------------------------------------------------------------
@@ -171,14 +171,14 @@ def test_what_is_no_role_is_not_found(tmp_path, monkeypatch, capsys, name):
     assert "there is no" in capsys.readouterr().err
 
 
-def test_a_role_is_sent_whole_and_offered(told, good, capsys):
-    told.answers["Templates/Publish"] = lambda request, context: {
+def test_a_role_is_sent_whole_and_offered(template_server, good, capsys):
+    template_server.answers["Templates/Publish"] = lambda request, context: {
         "object": source("web", 1, template="web_small", digest=DIGEST)
     }
 
     assert main(["template", "publish", str(good)]) == 0
 
-    (request,) = told.requests("Templates/Publish")
+    (request,) = template_server.requests("Templates/Publish")
     assert request.role == "web"
     assert {one.path: one.content for one in request.files} == {
         path: file.data for path, file in files().items()
@@ -186,15 +186,15 @@ def test_a_role_is_sent_whole_and_offered(told, good, capsys):
     assert capsys.readouterr().out == f"Template web_small is offered: {DIGEST}\n"
 
 
-def test_a_role_with_mistakes_is_not_sent(told, bad, capsys):
+def test_a_role_with_mistakes_is_not_sent(template_server, bad, capsys):
     assert main(["template", "publish", str(bad)]) == 1
 
-    assert told.requests("Templates/Publish") == []
+    assert template_server.requests("Templates/Publish") == []
     assert capsys.readouterr().out.startswith("bad: 2 mistakes")
 
 
-def test_what_the_server_finds_is_told(told, good, capsys):
-    told.answers["Templates/Publish"] = lambda request, context: {
+def test_what_the_server_finds_is_told(template_server, good, capsys):
+    template_server.answers["Templates/Publish"] = lambda request, context: {
         "object": source("web", 2, mistakes=[MISTAKE])
     }
 

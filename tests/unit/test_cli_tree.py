@@ -9,7 +9,13 @@ import msgspec
 import pytest
 
 from boatyard.cli.screen import PipeScreen, TerminalScreen
-from boatyard.cli.tree import explanation_lines, news, plain, receipt_lines, tree
+from boatyard.cli.tree import (
+    format_explanation,
+    format_receipt,
+    format_tree,
+    list_changes,
+    to_plain_text,
+)
 from boatyard.model.generated.boatyard import (
     Actor,
     Explanation,
@@ -93,11 +99,11 @@ READY = msgspec.structs.replace(
 
 
 def shown(lines):
-    return "\n".join(plain(line) for line in lines)
+    return "\n".join(to_plain_text(line) for line in lines)
 
 
 def test_the_tree_shows_each_step_with_state_duration_and_words():
-    assert shown(tree(CREATING, now=NOW, doing="creating")) == (
+    assert shown(format_tree(CREATING, now=NOW, doing="creating")) == (
         "cluster/web-prod  creating  4m12s   hub eu-2 · template small\n"
         "├─ hosts     done        0s  n1, n2\n"
         "├─ network   done       18s  vlan 7\n"
@@ -107,7 +113,7 @@ def test_the_tree_shows_each_step_with_state_duration_and_words():
 
 
 def test_a_finished_tree_stands_still():
-    early, late = tree(READY, now=NOW), tree(READY, now=NOW + timedelta(days=3))
+    early, late = format_tree(READY, now=NOW), format_tree(READY, now=NOW + timedelta(days=3))
     assert shown(early) == shown(late)
     assert (
         shown(early).splitlines()[0] == "cluster/web-prod  ready  4m10s   hub eu-2 · template small"
@@ -118,7 +124,7 @@ def test_before_there_are_steps_the_placement_is_shown():
     waiting = Explanation(
         name="web-1", state="PROGRESSING", placement="not placed yet", since=START, started_at=START
     )
-    assert shown(tree(waiting, now=NOW, doing="creating")) == (
+    assert shown(format_tree(waiting, now=NOW, doing="creating")) == (
         "cluster/web-1  creating  4m12s\n└─ placement  waiting    not placed yet"
     )
 
@@ -128,14 +134,14 @@ def test_before_there_are_steps_the_placement_is_shown():
 ])  # fmt: skip
 def test_a_stuck_step_shows_its_remedy(state, word):
     step = Step(name="names", state=state, message="the zone is gone", remedy="ask the provider")
-    line = shown(tree(Explanation(name="x", state="FAILED", steps=(step,)), now=NOW)).splitlines()[
-        1
-    ]
+    line = shown(
+        format_tree(Explanation(name="x", state="FAILED", steps=(step,)), now=NOW)
+    ).splitlines()[1]
     assert line == f"└─ names  {word}    the zone is gone · ask the provider"
 
 
 def test_explain_names_what_blocks_who_acts_and_every_hub():
-    text = shown(explanation_lines(CREATING, now=NOW))
+    text = shown(format_explanation(CREATING, now=NOW))
     assert "blocked by: install, for 52s" in text
     assert "tries:      4" in text
     assert "next look:  in 8s" in text
@@ -145,14 +151,14 @@ def test_explain_names_what_blocks_who_acts_and_every_hub():
 
 
 def test_in_a_pipe_each_change_is_one_line():
-    lines = news(None, CREATING, doing="creating")
+    lines = list_changes(None, CREATING, doing="creating")
     assert lines == [
         "web-prod: hosts done in 0s: n1, n2",
         "web-prod: network done in 18s: vlan 7",
         "web-prod: install waiting: 2/3 ready · a node is starting",
         "web-prod: creating",
     ]
-    assert news(CREATING, READY, doing="creating") == [
+    assert list_changes(CREATING, READY, doing="creating") == [
         "web-prod: install done in 3m28s: 3/3 ready",
         "web-prod: validate done in 10s",
         "web-prod: ready",
@@ -162,7 +168,7 @@ def test_in_a_pipe_each_change_is_one_line():
 def test_what_only_ticks_is_no_news():
     step = msgspec.structs.replace(CREATING.steps[2], tries=5, next_look=at(300))
     later = msgspec.structs.replace(CREATING, steps=(*CREATING.steps[:2], step, CREATING.steps[3]))
-    assert news(CREATING, later, doing="creating") == []
+    assert list_changes(CREATING, later, doing="creating") == []
 
 
 RECEIPT = Receipt(
@@ -177,7 +183,7 @@ RECEIPT = Receipt(
 
 
 def test_a_receipt_lists_what_is_gone_by_kind():
-    assert shown(receipt_lines("web-1", RECEIPT)) == (
+    assert shown(format_receipt("web-1", RECEIPT)) == (
         "receipt: web-1 deleted in 12s, 3 things taken back, nothing left\n"
         "  gone  host  n1, n2\n"
         "  gone  l2    vlan 7"
@@ -186,7 +192,7 @@ def test_a_receipt_lists_what_is_gone_by_kind():
 
 def test_a_receipt_says_what_is_left_and_why():
     left = ReceiptLine(kind="api-name", key="api-name/x", reason="the zone does not answer")
-    text = shown(receipt_lines("web-1", msgspec.structs.replace(RECEIPT, left=(left,))))
+    text = shown(format_receipt("web-1", msgspec.structs.replace(RECEIPT, left=(left,))))
     assert "1 thing left" in text
     assert "  left  api-name  api-name/x  the zone does not answer" in text
     assert "nobody else is given it" in text
@@ -227,9 +233,9 @@ def hostile_explanation() -> Explanation:
 def test_no_text_from_outside_is_shown_raw():
     bad = hostile_explanation()
     lines = [
-        *(plain(line) for line in explanation_lines(bad, now=NOW)),
-        *(plain(line) for line in receipt_lines(bad.name, bad.receipt)),
-        *news(None, bad, doing=""),
+        *(to_plain_text(line) for line in format_explanation(bad, now=NOW)),
+        *(to_plain_text(line) for line in format_receipt(bad.name, bad.receipt)),
+        *list_changes(None, bad, doing=""),
     ]
     assert all(line.isprintable() for line in lines)
 

@@ -1,4 +1,4 @@
-"""What a changed wish reserves on its hub before the order follows it."""
+"""What a new cluster and a changed wish reserve on their hub."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from boatyard.ledger.changes import Change, Reserve
 from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import DocumentPage
 from boatyard.model.generated.boatyard import Order, OrderSpec
 from boatyard.model.generated.osac import (
     Cluster,
@@ -20,19 +22,26 @@ from boatyard.model.generated.osac import (
     HostTypeReference,
     Hub,
     HubSpec,
+    HubState,
+    HubStatus,
     Metadata,
 )
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.clusters.reconciler import ClusterReconciler
-from boatyard.resources.reconciling import Turn
+from boatyard.resources.reconciler import ReconcilePass
 from tests.support.orders import NOW
 
 SMALL, LARGE = "hub-1/capacity/bm-small", "hub-1/capacity/bm-large"
 CLUSTERS = "hub-1/capacity/clusters"
+HUB = Hub(
+    id="hub-1",
+    spec=HubSpec(capacity={"bm-small": 8, "bm-large": 4}),
+    status=HubStatus(state=HubState.READY),
+)
 
 
 @dataclass
-class Shelf:
+class ReservationLedger:
     """What a cluster's turn reads of the ledger, and what it commits before the order is changed."""
 
     cluster: Cluster
@@ -40,25 +49,30 @@ class Shelf:
     committed: list[Change] = field(default_factory=list)
 
     @property
-    def documents(self) -> Shelf:
+    def documents(self) -> ReservationLedger:
         return self
 
     @property
-    def claims(self) -> Shelf:
+    def claims(self) -> ReservationLedger:
         return self
 
     async def get(self, kind: type, id: str) -> Any:
-        hub = Hub(id="hub-1", spec=HubSpec(capacity={"bm-small": 8, "bm-large": 4}))
-        return {Cluster: self.cluster, Hub: hub}.get(kind)
+        return {Cluster: self.cluster, Hub: HUB}.get(kind)
 
-    async def reservations(self, owner: str) -> dict[str, int]:
+    async def list_reservations(self, owner: str) -> dict[str, int]:
+        return self.reserved
+
+    async def list(self, kind: type, **how: Any) -> DocumentPage[Any]:
+        return DocumentPage(items=(HUB,), total=1)
+
+    async def sum_reserved_by_pool(self) -> dict[str, int]:
         return self.reserved
 
     async def commit(self, changes: Sequence[Change], **how: Any) -> None:
         self.committed += changes
 
 
-class Book:
+class FixedOrderBook:
     """A hub that has the order of the first generation."""
 
     def __init__(self) -> None:
@@ -100,15 +114,15 @@ def wish(**sizes: int) -> Cluster:
 async def test_a_smaller_wish_frees_nothing_before_the_nodes_are_gone(
     cluster: Cluster, expected: dict[str, int]
 ) -> None:
-    shelf, book = Shelf(cluster, {SMALL: 3, CLUSTERS: 1}), Book()
+    shelf, book = ReservationLedger(cluster, {SMALL: 3, CLUSTERS: 1}), FixedOrderBook()
 
-    async def book_for(turn: Turn, hub: str) -> OrderBook:
+    async def book_for(reconcile_pass: ReconcilePass, hub: str) -> OrderBook:
         return cast(OrderBook, book)
 
     reconciler = ClusterReconciler(
         ledger=cast(Ledger, shelf), book_for=book_for, delete_within=timedelta(minutes=15)
     )
-    result = await reconciler.reconcile(Turn(id="c-1", now=NOW))
+    result = await reconciler.reconcile(ReconcilePass(id="c-1", now=NOW))
 
     assert all(isinstance(change, Reserve) for change in shelf.committed)
     reserves = [change for change in shelf.committed if isinstance(change, Reserve)]
@@ -116,3 +130,23 @@ async def test_a_smaller_wish_frees_nothing_before_the_nodes_are_gone(
     assert all(reserve.owner == "c-1" for reserve in reserves)
     assert [spec.generation for spec in book.handed_over] == [2], "the order follows the wish"
     assert list(result.changes) == []
+
+
+async def test_a_new_cluster_is_placed_only_while_its_hub_still_has_the_room() -> None:
+    """Two workers that saw the same room: the ledger refuses the second by the capacity of the reservation."""
+    unplaced = msgspec.structs.replace(wish(small=3, large=1), status=ClusterStatus())
+    shelf = ReservationLedger(unplaced, {SMALL: 2})
+
+    async def book_for(reconcile_pass: ReconcilePass, hub: str) -> OrderBook:
+        raise AssertionError("placement writes no order")
+
+    reconciler = ClusterReconciler(
+        ledger=cast(Ledger, shelf), book_for=book_for, delete_within=timedelta(minutes=15)
+    )
+    result = await reconciler.reconcile(ReconcilePass(id="c-1", now=NOW))
+
+    reserves = [change for change in result.changes if isinstance(change, Reserve)]
+    amounts = {reserve.pool: (reserve.amount, reserve.capacity) for reserve in reserves}
+    assert amounts[SMALL] == (3, 8)
+    assert amounts[LARGE] == (1, 4)
+    assert {reserve.owner for reserve in reserves} == {"c-1"}

@@ -30,7 +30,7 @@ from boatyard.model.generated.osac import (
     Placement,
 )
 from boatyard.resources.clusters import status
-from boatyard.roles.values import seal_text, unsealed
+from boatyard.roles.parameter_values import decode_secrets, encode_secrets
 from tests.support.orders import NOW
 
 LATER = NOW + timedelta(minutes=1)
@@ -72,7 +72,7 @@ def an_order(phase: OrderPhase, generation: int = 1, **fields: Any) -> Order:
     ],
 )
 def test_every_phase_has_a_state(phase: OrderPhase, expected: ClusterState) -> None:
-    assert status.from_order(a_cluster(), an_order(phase), NOW).state == expected
+    assert status.status_from_order(a_cluster(), an_order(phase), NOW).state == expected
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_phase_has_a_state(phase: OrderPhase, expected: ClusterState) -> N
 def test_state_of_what_is_wanted_now(
     cluster: Cluster, order: Order, expected: ClusterState
 ) -> None:
-    assert status.from_order(cluster, order, NOW).state == expected
+    assert status.status_from_order(cluster, order, NOW).state == expected
 
 
 def test_the_same_again_changes_nothing() -> None:
@@ -114,9 +114,9 @@ def test_the_same_again_changes_nothing() -> None:
         facts={"api_url": "https://api", "api_endpoint": "198.51.100.7"},
     )
     cluster = a_cluster()
-    found = status.from_order(cluster, order, NOW)
+    found = status.status_from_order(cluster, order, NOW)
     again = msgspec.structs.replace(cluster, status=found)
-    assert status.from_order(again, order, LATER) == found
+    assert status.status_from_order(again, order, LATER) == found
     assert found.state_transition_time == NOW
     assert found.api_url == "https://api"
     assert found.node_sets["compute"].size == 2
@@ -128,7 +128,7 @@ def test_the_same_again_changes_nothing() -> None:
 
 def test_the_order_asks_for_what_the_tenant_wants() -> None:
     version = ClusterVersion(spec=ClusterVersionSpec(version="4.17.9", image="image"))
-    spec = status.order_spec(a_cluster(generation=3), version, {"nodes": "real"})
+    spec = status.to_order_spec(a_cluster(generation=3), version, {"nodes": "real"})
     assert spec.platform_settings == {"nodes": "real"}
     assert (spec.cluster_name, spec.hub, spec.generation) == ("web", "hub-1", 3)
     assert (spec.version, spec.release_image, spec.pull_secret) == ("4.17.9", "image", "secret")
@@ -138,9 +138,11 @@ def test_the_order_asks_for_what_the_tenant_wants() -> None:
 
 def test_waiting_for_room_keeps_the_time_it_began() -> None:
     cluster = a_cluster(state=ClusterState.READY)
-    first = status.waiting(cluster, Placement(), reason="NoCapacity", message="full", now=NOW)
+    first = status.make_waiting_status(
+        cluster, Placement(), reason="NoCapacity", message="full", now=NOW
+    )
     assert first.state == ClusterState.PROGRESSING
-    again = status.waiting(
+    again = status.make_waiting_status(
         msgspec.structs.replace(cluster, status=first),
         Placement(),
         reason="NoCapacity",
@@ -154,11 +156,13 @@ def test_the_order_has_the_content_and_the_secrets_of_the_cluster() -> None:
     text = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "hunter2"}
     cluster = a_cluster()
     spec = msgspec.structs.replace(
-        cluster.spec, template_digest="sha256:1", secret_parameters=seal_text({"password": text})
+        cluster.spec,
+        template_digest="sha256:1",
+        secret_parameters=encode_secrets({"password": text}),
     )
 
-    made = status.order_spec(msgspec.structs.replace(cluster, spec=spec), None, {})
+    made = status.to_order_spec(msgspec.structs.replace(cluster, spec=spec), None, {})
 
     assert (made.template_digest, made.secret_parameters) == ("sha256:1", ("password",))
-    assert unsealed(made.secret_values) == {"password": text}
+    assert decode_secrets(made.secret_values) == {"password": text}
     assert "password" not in made.template_parameters

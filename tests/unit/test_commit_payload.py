@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from boatyard.ledger.changes import Due, Require, Reserve, Wake
+from boatyard.ledger.changes import Due, Require, Reserve, WakeWaiting
 from boatyard.ledger.codec import Codec
-from boatyard.ledger.commit import payload
+from boatyard.ledger.commit import encode_changes
 from boatyard.ledger.seal import Seal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,14 +20,16 @@ def test_what_is_locked_is_sorted_whatever_the_order_of_the_changes() -> None:
         for name in ("b", "c", "a")
         for change in (
             Reserve(name, owner=name, amount=1, capacity=9),
-            Wake(name, NOW),
+            WakeWaiting(name, NOW),
             Due("Order", name, NOW),
             Require("Hub", name),
         )
     ]
 
     sent = msgspec.json.decode(
-        payload(changes, Codec(Seal.from_bytes(bytes(32)), {}), lease=None, finish=None, now=NOW)
+        encode_changes(
+            changes, Codec(Seal.from_bytes(bytes(32)), {}), lease=None, finish=None, now=NOW
+        )
     )
 
     assert [entry["pool"] for entry in sent["pools"]] == ["a", "b", "c"]

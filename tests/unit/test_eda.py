@@ -7,25 +7,25 @@ import json
 
 import pytest
 
-from boatyard.automation import signing
-from boatyard.automation.drivers.eda.bucket import Bucket
-from boatyard.automation.drivers.eda.sending import event
+from boatyard.automation import signatures
 from boatyard.automation.drivers.eda.settings import EdaSettings, read_settings
-from boatyard.automation.port import RunWanted
-from boatyard.automation.runs import (
-    AGAIN,
+from boatyard.automation.drivers.eda.token_bucket import TokenBucket
+from boatyard.automation.drivers.eda.webhook import build_event
+from boatyard.automation.external_runs import (
     FAILED,
-    LONGEST_STORY,
+    LOG_LINES_LIMIT,
     RECORDED,
+    SEND_AGAIN,
     SENT,
     SUCCEEDED,
-    Line,
-    Result,
-    Run,
+    ExternalRun,
+    ExternalRunResult,
+    RunLogLine,
     is_run_id,
-    name_of,
-    run_id,
+    make_run_id,
+    secret_name,
 )
+from boatyard.automation.port import RunSpec
 from boatyard.model.errors import Refused
 
 GOOD = {"eda.url": "https://eda.example:5000/", "eda.callback-url": "http://operator:8082"}
@@ -35,7 +35,7 @@ GOOD = {"eda.url": "https://eda.example:5000/", "eda.callback-url": "http://oper
 
 
 def test_so_many_leave_at_once_and_then_so_many_a_second() -> None:
-    bucket = Bucket(per_second=2)
+    bucket = TokenBucket(per_second=2)
     assert [bucket.take(100.0) for _ in range(3)] == [0.0, 0.0, 0.5]
     assert bucket.take(100.25) == pytest.approx(0.25)
     assert bucket.take(100.5) == 0.0
@@ -43,19 +43,19 @@ def test_so_many_leave_at_once_and_then_so_many_a_second() -> None:
 
 
 def test_over_an_hour_no_more_leave_than_the_rate_allows() -> None:
-    bucket = Bucket(per_second=0.5)
+    bucket = TokenBucket(per_second=0.5)
     sent = sum(bucket.take(tenth / 10) == 0.0 for tenth in range(36_000))
     assert sent == 1 + 1799
 
 
 def test_a_pause_saves_up_one_second_and_no_more() -> None:
-    bucket = Bucket(per_second=3)
+    bucket = TokenBucket(per_second=3)
     assert sum(bucket.take(0.0) == 0.0 for _ in range(9)) == 3
     assert sum(bucket.take(1_000.0) == 0.0 for _ in range(9)) == 3
 
 
 def test_a_clock_that_is_set_back_lets_nobody_wait_longer() -> None:
-    bucket = Bucket(per_second=1)
+    bucket = TokenBucket(per_second=1)
     assert bucket.take(1_000.0) == 0.0
     assert bucket.take(10.0) == pytest.approx(1.0)
     assert bucket.take(11.0) == 0.0
@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_back_lets_nobody_wait_longer() -> None:
 def test_a_signature_is_what_anybody_computes_who_reads_the_docs() -> None:
     # printf '1767225600.{}' | openssl dgst -sha256 -hmac secret
     made = "fa7eaa06bf97d7815f3f456e97cde70c9e50cb005f01660c8d10b10c21964887"
-    assert signing.sign("secret", "1767225600", b"{}") == f"sha256={made}"
+    assert signatures.sign_message("secret", "1767225600", b"{}") == f"sha256={made}"
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,21 @@ def test_a_signature_is_what_anybody_computes_who_reads_the_docs() -> None:
 def test_any_other_signature_is_wrong(
     secret: str, timestamp: str, body: bytes, signature: str | None
 ) -> None:
-    right = signing.sign("secret", "1", b"{}")
-    assert signing.is_signed("secret", "1", b"{}", right)
-    assert not signing.is_signed(secret, timestamp, body, right if signature is None else signature)
+    right = signatures.sign_message("secret", "1", b"{}")
+    assert signatures.is_signed("secret", "1", b"{}", right)
+    assert not signatures.is_signed(
+        secret, timestamp, body, right if signature is None else signature
+    )
 
 
 def test_without_a_secret_nobody_signs() -> None:
-    assert not signing.is_signed("", "1", b"{}", signing.sign("", "1", b"{}"))
+    assert not signatures.is_signed("", "1", b"{}", signatures.sign_message("", "1", b"{}"))
 
 
 def test_the_border_between_time_and_body_cannot_be_moved() -> None:
-    assert signing.sign("secret", "12", b"3") != signing.sign("secret", "1", b"23")
+    assert signatures.sign_message("secret", "12", b"3") != signatures.sign_message(
+        "secret", "1", b"23"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_the_border_between_time_and_body_cannot_be_moved() -> None:
     ],
 )
 def test_a_message_is_heard_for_five_minutes(timestamp: str, fresh: bool) -> None:
-    assert signing.is_fresh(timestamp, 1000.0) is fresh
+    assert signatures.is_fresh(timestamp, 1000.0) is fresh
 
 
 # --- settings ----------------------------------------------------------------------------------
@@ -150,38 +154,48 @@ def test_a_wrong_setting_is_named(changes: dict[str, str], field: str) -> None:
 
 # --- records -----------------------------------------------------------------------------------
 
-RUN = Run(id="x", key="o/cluster/run", action="create-hosted-cluster", attempt=1, state=SENT)
+RUN = ExternalRun(
+    id="x", key="o/cluster/run", action="create-hosted-cluster", attempt=1, state=SENT
+)
 
 
 def test_a_result_ends_a_run_and_again_does_not() -> None:
     for result in (SUCCEEDED, FAILED):
-        ended = RUN.ended(Result(result=result), "now")
+        ended = RUN.with_result(ExternalRunResult(result=result), "now")
         assert (ended.state, ended.is_over) == (result, True)
-    again = RUN.ended(Result(result=AGAIN, message="no answer"), "now")
+    again = RUN.with_result(ExternalRunResult(result=SEND_AGAIN, message="no answer"), "now")
     assert (again.state, again.is_over, again.result) == (RECORDED, False, None)
 
 
 def test_a_story_ends_somewhere_and_always_with_its_end() -> None:
     run = RUN
     for _ in range(100):
-        run = run.told(Line(at="now", kind="task", text="sent again"))
-    run = run.ended(Result(result=SUCCEEDED), "now")
+        run = run.with_log_line(RunLogLine(at="now", kind="task", text="sent again"))
+    run = run.with_result(ExternalRunResult(result=SUCCEEDED), "now")
     events = run.events(after=0)
-    assert [one.number for one in events] == list(range(1, LONGEST_STORY + 2))
+    assert [one.number for one in events] == list(range(1, LOG_LINES_LIMIT + 2))
     assert events[-1].kind == "end"
-    assert run.events(after=LONGEST_STORY) == events[-1:]
+    assert run.events(after=LOG_LINES_LIMIT) == events[-1:]
 
 
 def test_a_run_id_names_its_record_and_is_another_each_time() -> None:
-    first, second = run_id("o/cluster/run", "a"), run_id("o/cluster/run", "b")
+    first, second = make_run_id("o/cluster/run", "a"), make_run_id("o/cluster/run", "b")
     assert first != second
     for one in (first, second):
         assert is_run_id(one)
-        assert one.rpartition("-")[0] == name_of("o/cluster/run")
+        assert one.rpartition("-")[0] == secret_name("o/cluster/run")
 
 
 @pytest.mark.parametrize(
-    "text", ["", "run-", "boatyard-hub", "run-a-b", run_id("k", "n")[:-1], run_id("k", "n").upper()]
+    "text",
+    [
+        "",
+        "run-",
+        "boatyard-hub",
+        "run-a-b",
+        make_run_id("k", "n")[:-1],
+        make_run_id("k", "n").upper(),
+    ],
 )
 def test_other_names_of_secrets_are_no_run_ids(text: str) -> None:
     assert not is_run_id(text)
@@ -196,8 +210,8 @@ def test_an_event_is_the_order_with_our_part_beside_it() -> None:
         "metadata": {"name": "order-a", "namespace": "orders", "uid": "u"},
         "spec": {"templateID": "{{ evil }}"},
     }
-    wanted = RunWanted("create-hosted-cluster", "", order=order, values={"manifests": ["{{ m }}"]})
-    made = event(RUN, wanted, secret="s3cret", callback_url="http://door")
+    wanted = RunSpec("create-hosted-cluster", "", order=order, values={"manifests": ["{{ m }}"]})
+    made = build_event(RUN, wanted, secret="s3cret", callback_url="http://door")
     ours = made.pop("boatyard")
     assert made == order
     assert "{{" not in json.dumps(ours)

@@ -29,8 +29,8 @@ from boatyard.model.generated.osac import (
     PlacementCandidate,
 )
 from boatyard.resources.clusters import status
-from boatyard.resources.orders.explain import explain, shown_receipt
-from boatyard.resources.orders.words import for_tenants
+from boatyard.resources.orders.explain import explain, redact_receipt
+from boatyard.resources.orders.redaction import redact_for_tenants
 from tests.support.orders import NOW
 
 HUB, HOST, SWITCH, STRANGER = "secret-hub-7", "secret-r1-n7", "secret-sw-r1", "secret-globex"
@@ -166,7 +166,7 @@ def test_a_tenant_learns_nothing_of_hubs_hosts_or_strangers(step: Step) -> None:
 
 def test_a_cluster_waiting_for_a_hub_says_so_without_naming_one() -> None:
     cluster = a_cluster()
-    waiting = status.waiting(
+    waiting = status.make_waiting_status(
         cluster, Placement(), reason="NoCapacity", message="no hub has room", now=NOW
     )
     cluster = msgspec.structs.replace(cluster, status=msgspec.structs.replace(waiting, hub=""))
@@ -175,6 +175,15 @@ def test_a_cluster_waiting_for_a_hub_says_so_without_naming_one() -> None:
     assert told.placement == "not placed yet"
     assert told.summary == "progressing: no hub has room"
     assert told.remedy
+
+
+def test_a_cluster_that_makes_no_progress_for_another_reason_does_not_wait_for_a_hub() -> None:
+    cluster = a_cluster()
+    waiting = status.make_waiting_status(
+        cluster, Placement(), reason="NotReady", message="no", now=NOW
+    )
+    cluster = msgspec.structs.replace(cluster, status=waiting)
+    assert explain(cluster, None, now=NOW, operator=False).blocked_by == ""
 
 
 def test_a_wish_not_yet_looked_at_is_not_shown_as_fulfilled() -> None:
@@ -195,9 +204,9 @@ def test_the_receipt_keeps_its_lines_for_tenants_under_names_of_their_own() -> N
             ReceiptLine(kind="l3", name="10.4.16.0/24", key="l3"),
         )
     )
-    told = [line.name for line in shown_receipt(receipt, operator=False).gone]
+    told = [line.name for line in redact_receipt(receipt, operator=False).gone]
     assert told == ["compute-0", "compute-0", "binding", "10.4.16.0/24"]
-    assert shown_receipt(receipt, operator=True) == receipt
+    assert redact_receipt(receipt, operator=True) == receipt
 
 
 @pytest.mark.parametrize(
@@ -211,4 +220,4 @@ def test_the_receipt_keeps_its_lines_for_tenants_under_names_of_their_own() -> N
     ],
 )
 def test_words_for_tenants(text: str, expected: str) -> None:
-    assert for_tenants(text, an_order()) == expected
+    assert redact_for_tenants(text, an_order()) == expected

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boatyard.ledger.filters.compile import compile_filter
-from boatyard.ledger.filters.parse import MAX_DEPTH, Expression, LiteralText, parse
+from boatyard.ledger.filters.parse import MAX_DEPTH, Expression, LiteralText, parse_filter
 from boatyard.model import wire
 from boatyard.model.errors import Refused
 
@@ -108,7 +108,7 @@ UNSUPPORTED = ("Expression",)
     ],
 )  # fmt: skip
 def test_the_tree_of_a_text(text: str, expected: Any) -> None:
-    assert shape(parse(text)) == expected
+    assert shape(parse_filter(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_where_a_text_is_refused(text: str, place: tuple[int, int], message: str
     line, column = place
     expected = f"at line {line}, column {column}: .*{re.escape(message)}"
     with pytest.raises(Refused, match=expected):
-        parse(text)
+        parse_filter(text)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_where_a_text_is_refused(text: str, place: tuple[int, int], message: str
     ],
 )
 def test_a_tree_begins_where_its_first_token_is(text: str, place: tuple[int, int]) -> None:
-    assert parse(text).place == place
+    assert parse_filter(text).place == place
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,14 @@ def test_nesting_is_bounded(opening: str, closing: str) -> None:
     def nested(levels: int) -> str:
         return opening * levels + "a" + closing * levels
 
-    parse(nested(MAX_DEPTH - 1))
+    parse_filter(nested(MAX_DEPTH - 1))
     column = len(opening) * MAX_DEPTH + 1
     with pytest.raises(Refused, match=f"column {column}: it is nested deeper than {MAX_DEPTH}"):
-        parse(nested(MAX_DEPTH))
+        parse_filter(nested(MAX_DEPTH))
 
 
 def test_brackets_beside_each_other_are_not_deep() -> None:
-    parse(" || ".join(["(!f(a[b]))"] * 100))
+    parse_filter(" || ".join(["(!f(a[b]))"] * 100))
 
 
 HOSTILE = {
@@ -218,7 +218,7 @@ def test_a_hostile_text_is_refused_in_no_time(text: str) -> None:
 @given(st.text(alphabet="this.id\"'\\ =!<>()[]{}&|-+0x1e5u,:?rb\n/*%_@é", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        line, column = parse(text).place
+        line, column = parse_filter(text).place
     except Refused:
         return
     assert text.split("\n")[line - 1][column - 1 :].strip() != ""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import Refused
-from boatyard.platforms.drivers.hosted import checking
-from tests.support.hosted_values import PLACE, cluster, pool, wish
+from boatyard.platforms.drivers.hosted import validation
+from tests.support.kube_hub.hosted_values import PLACE, cluster, pool, wish
 
 Manifest = dict[str, Any]
 Spoil = Callable[[Manifest], object]
@@ -30,8 +30,8 @@ def services(manifest: Manifest, change: Callable[[int], Manifest]) -> None:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_what_we_write_is_in_order(platform: str) -> None:
-    checking.check_cluster(cluster(platform))
-    checking.check_pool(pool(platform), cluster(platform))
+    validation.check_cluster(cluster(platform))
+    validation.check_pool(pool(platform), cluster(platform))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_we_write_is_in_order(platform: str) -> None:
 def test_what_is_in_order_passes(change: Spoil) -> None:
     manifest = cluster()
     change(manifest)
-    checking.check_cluster(manifest)
+    validation.check_cluster(manifest)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_fault_in_a_cluster_is_refused_with_field_and_remedy(
     manifest = cluster(platform)
     spoil(manifest)
     with pytest.raises(Refused) as caught:
-        checking.check_cluster(manifest)
+        validation.check_cluster(manifest)
     assert field in {violation.path for violation in caught.value.violations}
     assert all(violation.remedy for violation in caught.value.violations)
 
@@ -235,20 +235,20 @@ def test_a_fault_in_a_node_pool_is_refused_with_field_and_remedy(
     manifest = pool(platform)
     spoil(manifest)
     with pytest.raises(Refused) as caught:
-        checking.check_pool(manifest, cluster(platform))
+        validation.check_pool(manifest, cluster(platform))
     assert field in {violation.path for violation in caught.value.violations}
     assert all(violation.remedy for violation in caught.value.violations)
 
 
 @pytest.mark.parametrize("text", ["{}", '{"auths":{}}', '{"auths":{"registry":{"auth":"x"}}}'])
 def test_a_pull_secret(text: str) -> None:
-    checking.check_pull_secret(text)
+    validation.check_pull_secret(text)
 
 
 @pytest.mark.parametrize("text", ["", "secret-word", "[]", '{"auths":[]}', '"secret-word"'])
 def test_what_is_no_pull_secret_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(Refused) as caught:
-        checking.check_pull_secret(text)
+        validation.check_pull_secret(text)
     assert caught.value.violations[0].path == "pull_secret"
     assert "secret-word" not in str(caught.value)
 
@@ -294,7 +294,7 @@ def test_what_a_cluster_keeps_for_life_is_refused(change: dict[str, Any], field:
     if "settings" in change:
         change = {"settings": {**before.settings, **change["settings"]}}
     with pytest.raises(Refused) as caught:
-        checking.check_unchanged(existing, cluster(wanted=replace(before, **change)))
+        validation.check_unchanged(existing, cluster(wanted=replace(before, **change)))
     assert caught.value.reason == "NotChangeable"
     assert field in {violation.path for violation in caught.value.violations}
 
@@ -312,7 +312,7 @@ def test_a_cluster_that_has_lost_something_is_not_given_another(lose: Spoil) -> 
     existing = cluster()
     lose(existing)
     with pytest.raises(Refused):
-        checking.check_unchanged(existing, cluster())
+        validation.check_unchanged(existing, cluster())
 
 
 @pytest.mark.parametrize("name", ["clusterID", "infraID"])
@@ -320,7 +320,7 @@ def test_a_cluster_keeps_its_identity(name: str) -> None:
     existing = cluster()
     existing["spec"][name] = "another"
     with pytest.raises(Refused):
-        checking.check_unchanged(existing, cluster())
+        validation.check_unchanged(existing, cluster())
 
 
 def test_what_may_change_and_what_hypershift_filled_in_is_no_change() -> None:
@@ -330,9 +330,9 @@ def test_what_may_change_and_what_hypershift_filled_in_is_no_change() -> None:
     volume["storageClassName"] = "the hub's own"
     existing["spec"]["services"][1]["servicePublishingStrategy"]["route"] = {"hostname": "filled"}
     newer = wish(version="4.17.2", ssh_public_key="another", pull_secret="{}")
-    checking.check_unchanged(existing, cluster(wanted=newer))
+    validation.check_unchanged(existing, cluster(wanted=newer))
 
 
 def test_the_place_is_what_it_says() -> None:
-    assert PLACE.home == f"{PLACE.namespace}-{PLACE.order}"
-    assert len(PLACE.home) <= 63
+    assert PLACE.control_plane_namespace == f"{PLACE.namespace}-{PLACE.order}"
+    assert len(PLACE.control_plane_namespace) <= 63

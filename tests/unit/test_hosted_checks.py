@@ -9,11 +9,11 @@ import pytest
 from boatyard.checks.drivers.hosted import HostedChecks
 from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
-from tests.support.told_kube import Answer, Says, failure, listing, told_kube
+from tests.support.scripted_kube import Answer, Says, failure, listing, scripted_kube
 
 
 async def ask(name: str, *answers: Answer) -> Outcome:
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         told.tell(*answers)
         config = {
             "clusters": [{"name": "c", "cluster": {"server": told.url}}],
@@ -31,7 +31,7 @@ async def ask(name: str, *answers: Answer) -> Outcome:
             version="4.17.9",
             kubeconfig=json.dumps(config),
         )
-        return await HostedChecks().ask(name, subject)
+        return await HostedChecks().run_check(name, subject)
 
 
 def node(name: str, ready: str) -> dict[str, object]:

@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import Refused
-from boatyard.platforms.drivers.hosted import reading
-from boatyard.platforms.port import NodeSeen
-from tests.support.hosted_values import ALL_WELL, cluster, condition, image_of, pool, status, well
+from boatyard.platforms.drivers.hosted import hypershift_status
+from boatyard.platforms.port import ObservedNode
+from tests.support.kube_hub.hosted_values import (
+    ALL_WELL,
+    cluster,
+    condition,
+    image_of,
+    pool,
+    status,
+    well,
+)
 
 PARTIAL, COMPLETED = "Partial", "Completed"
 
@@ -34,9 +42,9 @@ def test_stages(true: tuple[str, ...], reason: str) -> None:
     conditions = [
         condition(kind, "True" if kind in true else "False", "Waiting") for kind in ALL_WELL
     ]
-    stage = reading.stage_of(told(status(*conditions)))
+    stage = hypershift_status.stage_of(told(status(*conditions)))
     assert stage.reason == reason
-    assert stage.words.endswith(".")
+    assert stage.message.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ def test_stages(true: tuple[str, ...], reason: str) -> None:
     ],
 )
 def test_stages_beside_the_road(state: Any, about: dict[str, Any], reason: str) -> None:
-    assert reading.stage_of(told(state, **about)).reason == reason
+    assert hypershift_status.stage_of(told(state, **about)).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_stages_beside_the_road(state: Any, about: dict[str, Any], reason: str) 
 def test_what_stays_wrong_until_something_else_is_asked_for_is_refused(kind: str) -> None:
     broken = condition(kind, "False", "Because", message="words of the hub", observedGeneration=2)
     with pytest.raises(Refused) as caught:
-        reading.check_not_blocked(told(status(broken), generation=2))
+        hypershift_status.check_not_blocked(told(status(broken), generation=2))
     assert caught.value.reason == "Because"
     assert "words of the hub" in str(caught.value)
 
@@ -88,7 +96,7 @@ def test_what_stays_wrong_until_something_else_is_asked_for_is_refused(kind: str
     ],
 )
 def test_what_may_still_come_right_is_not(state: Any) -> None:
-    reading.check_not_blocked(told(status(state), generation=2))
+    hypershift_status.check_not_blocked(told(status(state), generation=2))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +106,7 @@ def test_what_may_still_come_right_is_not(state: Any) -> None:
 def test_a_node_pool_that_stays_wrong_is_refused(kind: str) -> None:
     broken = {**pool(), "status": {"conditions": [condition(kind, "False", "Because")]}}
     with pytest.raises(Refused) as caught:
-        reading.check_pool_not_blocked(broken)
+        hypershift_status.check_pool_not_blocked(broken)
     assert caught.value.reason == "Because"
 
 
@@ -117,7 +125,7 @@ def test_a_node_pool_that_stays_wrong_is_refused(kind: str) -> None:
     ],
 )
 def test_the_version_that_can_be_relied_on(history: Any, version: str) -> None:
-    assert reading.running_version(told(well(history=history))) == version
+    assert hypershift_status.running_version(told(well(history=history))) == version
 
 
 @pytest.mark.parametrize(
@@ -138,31 +146,33 @@ def test_whether_the_control_plane_is_at_a_release(
     history: Any, desired: str, settled: bool, without_nodes: bool
 ) -> None:
     state = status(*(condition(kind) for kind in ALL_WELL), history=history, desired=desired)
-    release = reading.Release("4.17.2", image_of("4.17.2"))
-    assert reading.is_settled_at(told(state), release, nodes=True) is settled
-    assert reading.is_settled_at(told(state), release, nodes=False) is without_nodes
+    release = hypershift_status.HostedRelease("4.17.2", image_of("4.17.2"))
+    assert hypershift_status.has_reached_release(told(state), release, nodes=True) is settled
+    assert hypershift_status.has_reached_release(told(state), release, nodes=False) is without_nodes
 
 
 def test_a_release_is_known_by_its_version_where_a_mirror_gives_it_another_name() -> None:
     seen = told(well(history=[("4.17.2", COMPLETED), ("4.17.1", COMPLETED)]))
-    mirrored = reading.Release("4.17.2", "mirror.invalid/release@sha256:0")
-    assert reading.is_settled_at(seen, mirrored, nodes=True)
-    other = reading.Release("4.17.3", "mirror.invalid/release@sha256:1")
-    assert not reading.is_settled_at(seen, other, nodes=True)
+    mirrored = hypershift_status.HostedRelease("4.17.2", "mirror.invalid/release@sha256:0")
+    assert hypershift_status.has_reached_release(seen, mirrored, nodes=True)
+    other = hypershift_status.HostedRelease("4.17.3", "mirror.invalid/release@sha256:1")
+    assert not hypershift_status.has_reached_release(seen, other, nodes=True)
 
 
 def test_a_release_is_known_by_its_image_too() -> None:
     seen = told(well(history=[("4.17.2", COMPLETED)]))
-    assert reading.is_settled_at(seen, reading.Release("?", image_of("4.17.2")), nodes=True)
+    assert hypershift_status.has_reached_release(
+        seen, hypershift_status.HostedRelease("?", image_of("4.17.2")), nodes=True
+    )
 
 
 def test_a_release_that_is_not_accepted() -> None:
     refused = condition("ValidReleaseImage", "False", "InvalidImage")
-    found = reading.blocked_release(told(well(refused)))
+    found = hypershift_status.blocked_release(told(well(refused)))
     assert found is not None
     assert found.reason == "InvalidImage"
-    assert reading.blocked_release(told(well(condition("ValidReleaseImage")))) is None
-    assert reading.blocked_release(told(well())) is None
+    assert hypershift_status.blocked_release(told(well(condition("ValidReleaseImage")))) is None
+    assert hypershift_status.blocked_release(told(well())) is None
 
 
 def test_the_reason_is_that_of_the_first_that_is_wrong() -> None:
@@ -171,26 +181,26 @@ def test_the_reason_is_that_of_the_first_that_is_wrong() -> None:
         condition("ValidReleaseImage", "False", "Second"),
     ]
     with pytest.raises(Refused) as caught:
-        reading.check_not_blocked(told(status(*both)))
+        hypershift_status.check_not_blocked(told(status(*both)))
     assert (caught.value.reason, len(caught.value.violations)) == ("First", 2)
 
 
 def test_a_condition_that_gives_no_reason_has_one_all_the_same() -> None:
     bare = {"type": "ValidConfiguration", "status": "False"}
     with pytest.raises(Refused) as caught:
-        reading.check_not_blocked(told(status(bare)))
+        hypershift_status.check_not_blocked(told(status(bare)))
     assert caught.value.reason == "Blocked"
 
 
 def test_before_there_is_a_history_the_wish_is_the_version() -> None:
     seen = told(status(desired="4.17.1"))
-    assert reading.running_version(seen) == "4.17.1"
+    assert hypershift_status.running_version(seen) == "4.17.1"
 
 
 def test_the_version_that_an_image_turned_out_to_be() -> None:
     seen = told(well(history=[("4.17.2", PARTIAL), ("4.17.1", COMPLETED)]))
-    assert reading.version_of_image(seen, image_of("4.17.2")) == "4.17.2"
-    assert reading.version_of_image(seen, image_of("4.18.0")) == ""
+    assert hypershift_status.version_of_image(seen, image_of("4.17.2")) == "4.17.2"
+    assert hypershift_status.version_of_image(seen, image_of("4.18.0")) == ""
 
 
 @pytest.mark.parametrize(
@@ -208,10 +218,10 @@ def test_whether_nodes_have_followed(
     there = pool()
     there["spec"]["release"]["image"] = image_of(image)
     there["status"] = {"version": version, "conditions": [condition("UpdatingVersion", updating)]}
-    assert reading.is_pool_updated(there, image_of("4.17.2"), "4.17.2") is expected
+    assert hypershift_status.is_pool_updated(there, image_of("4.17.2"), "4.17.2") is expected
 
 
-READY, NOT_READY = NodeSeen("c-0", "c", True), NodeSeen("c-1", "c", False)
+READY, NOT_READY = ObservedNode("c-0", "c", True), ObservedNode("c-1", "c", False)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +264,7 @@ READY, NOT_READY = NodeSeen("c-0", "c", True), NodeSeen("c-1", "c", False)
     ],
 )
 def test_degraded(more: Any, nodes: Any, joined: Any, degraded: bool) -> None:
-    seen = reading.see(told(well(*more)), nodes, joined)
+    seen = hypershift_status.to_observed_cluster(told(well(*more)), nodes, joined)
     assert (seen.available, seen.degraded) == (True, degraded)
     assert bool(seen.message) is degraded
     assert seen.nodes == nodes
@@ -262,21 +272,25 @@ def test_degraded(more: Any, nodes: Any, joined: Any, degraded: bool) -> None:
 
 def test_a_new_cluster_whose_operators_wait_for_nodes_is_not_degraded() -> None:
     failing = condition("ClusterVersionFailing", "True", "ClusterOperatorsNotAvailable")
-    assert not reading.see(told(well(failing, history=[("4.17.1", PARTIAL)])), (), ()).degraded
+    assert not hypershift_status.to_observed_cluster(
+        told(well(failing, history=[("4.17.1", PARTIAL)])), (), ()
+    ).degraded
 
 
 def test_a_cluster_that_is_not_available_is_not_degraded_but_says_why() -> None:
     state = status(condition("Available", "False"), condition("Degraded", "True"))
-    seen = reading.see(told(state), (), ())
+    seen = hypershift_status.to_observed_cluster(told(state), (), ())
     assert (seen.exists, seen.available, seen.degraded) == (True, False, False)
     assert seen.message
 
 
 def test_a_cluster_on_its_way_out_is_not_available() -> None:
-    seen = reading.see(told(well(), deletionTimestamp="2026-01-01T00:00:00Z"), (), ())
+    seen = hypershift_status.to_observed_cluster(
+        told(well(), deletionTimestamp="2026-01-01T00:00:00Z"), (), ()
+    )
     assert (seen.exists, seen.available) == (True, False)
 
 
 def test_words_for_tenants_are_ours() -> None:
     state = well(condition("Degraded", "True", "UnavailableReplicas", message="etcd-0 on host-7"))
-    assert "host-7" not in reading.see(told(state), (), ()).message
+    assert "host-7" not in hypershift_status.to_observed_cluster(told(state), (), ()).message

@@ -10,10 +10,10 @@ import pytest
 
 from boatyard.model import hub_names
 from boatyard.model.errors import Refused
-from boatyard.platforms.drivers.hosted import rendering
+from boatyard.platforms.drivers.hosted import cluster_manifests
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
-from boatyard.platforms.drivers.hosted.settings import choose
-from tests.support.hosted_values import (
+from boatyard.platforms.drivers.hosted.settings import resolve_settings
+from tests.support.kube_hub.hosted_values import (
     CLUSTER_ID,
     ORDER,
     PLACE,
@@ -31,8 +31,8 @@ def with_settings(**settings: str) -> dict[str, Any]:
 
 
 def test_every_object_carries_the_key_whole_and_as_a_label() -> None:
-    ground = [one.manifest for one in rendering.ground(PLACE)]
-    secret = rendering.pull_secret(PLACE, "pull", "{}").manifest
+    ground = [one.manifest for one in cluster_manifests.render_prerequisites(PLACE)]
+    secret = cluster_manifests.render_pull_secret(PLACE, "pull", "{}").manifest
     for manifest in (*ground, secret, cluster(), pool()):
         about = manifest["metadata"]
         assert about["annotations"][hub_names.KEY] == PLACE.key
@@ -45,7 +45,9 @@ def test_every_object_carries_the_key_whole_and_as_a_label() -> None:
 
 
 def test_a_cluster_has_a_ground_of_its_own() -> None:
-    namespace, account, admin, access, policy = (one.manifest for one in rendering.ground(PLACE))
+    namespace, account, admin, access, policy = (
+        one.manifest for one in cluster_manifests.render_prerequisites(PLACE)
+    )
     assert namespace["metadata"]["name"] == f"boatyard-acme-{ORDER}"
     assert "namespace" not in namespace["metadata"]
     assert account["metadata"]["name"] == "osac"
@@ -85,10 +87,10 @@ def test_a_wish_becomes_a_spec() -> None:
 def test_what_is_not_asked_for_is_left_to_hypershift() -> None:
     wanted = wish(pod_cidr="", service_cidr="", machine_cidr="", ssh_public_key="")
     place = replace(PLACE, cluster_id="not-a-uuid")
-    spec = rendering.hosted_cluster(
+    spec = cluster_manifests.render_hosted_cluster(
         place,
         wanted,
-        choose(SETTINGS["None"], {}),
+        resolve_settings(SETTINGS["None"], {}),
         image="image",
         pull_secret_name="pull",
         ssh_key_name="",
@@ -179,20 +181,24 @@ def test_an_ingress_name_that_hypershift_cannot_serve_is_refused() -> None:
 )
 def test_the_image_of_a_version(catalogue: str, pattern: str, expected: str) -> None:
     hub = {"hosted.release-image": pattern} if pattern else {}
-    choice = choose(SETTINGS["None"], hub)
-    assert rendering.release_image(wish(release_image=catalogue), choice) == expected
+    choice = resolve_settings(SETTINGS["None"], hub)
+    assert cluster_manifests.choose_release_image(wish(release_image=catalogue), choice) == expected
 
 
 def test_a_version_without_an_image_is_refused() -> None:
     with pytest.raises(Refused) as caught:
-        rendering.release_image(wish(release_image=""), choose(SETTINGS["None"], {}))
+        cluster_manifests.choose_release_image(
+            wish(release_image=""), resolve_settings(SETTINGS["None"], {})
+        )
     assert (caught.value.reason, caught.value.violations[0].path) == ("NoRelease", "release_image")
 
 
 def test_node_pools_of_the_three_platforms() -> None:
     agent, virtual, none = (pool(name)["spec"]["platform"] for name in SETTINGS)
     name = f"nodepool-{ORDER}-compute"
-    assert agent["agent"] == {"agentLabelSelector": {"matchLabels": {rendering.JOINS: name}}}
+    assert agent["agent"] == {
+        "agentLabelSelector": {"matchLabels": {cluster_manifests.JOIN_LABEL: name}}
+    }
     assert virtual["kubevirt"]["compute"] == {"cores": 2, "memory": "8Gi"}
     assert virtual["kubevirt"]["rootVolume"]["persistent"] == {"size": "32Gi"}
     assert none == {"type": "None"}
@@ -210,14 +216,16 @@ def test_storage_classes_are_the_hubs_own_unless_they_are_named() -> None:
     assert (set(volume), set(disk)) == ({"size"}, {"size"})
     named = with_settings(etcd_storage_class="fast")["spec"]["etcd"]["managed"]["storage"]
     assert named["persistentVolume"]["storageClassName"] == "fast"
-    choice = choose({**SETTINGS["KubeVirt"], "hosted.vm-storage-class": "large"}, {})
-    made = rendering.node_pool(PLACE, cluster("KubeVirt"), choice, "compute", "", image="image")
+    choice = resolve_settings({**SETTINGS["KubeVirt"], "hosted.vm-storage-class": "large"}, {})
+    made = cluster_manifests.render_node_pool(
+        PLACE, cluster("KubeVirt"), choice, "compute", "", image="image"
+    )
     root = made["spec"]["platform"]["kubevirt"]["rootVolume"]
     assert root["persistent"]["storageClass"] == "large"
 
 
 def test_a_place_without_a_known_tenant_says_nothing_of_one() -> None:
-    nobody = rendering.pull_secret(replace(PLACE, tenant=""), "pull", "{}").manifest
+    nobody = cluster_manifests.render_pull_secret(replace(PLACE, tenant=""), "pull", "{}").manifest
     assert hub_names.TENANT not in nobody["metadata"]["annotations"]
 
 
@@ -228,8 +236,10 @@ def test_how_many_nodes_a_pool_has_is_not_said_with_its_other_fields() -> None:
 def test_a_pool_that_follows_its_cluster_keeps_its_machines() -> None:
     there = pool("KubeVirt", host_type="large")
     there["spec"]["management"]["upgradeType"] = "InPlace"
-    smaller = choose({**SETTINGS["KubeVirt"], "hosted.vm.large": "cores=1,memory=1Gi,disk=1Gi"}, {})
-    newer = rendering.updated_pool(
+    smaller = resolve_settings(
+        {**SETTINGS["KubeVirt"], "hosted.vm.large": "cores=1,memory=1Gi,disk=1Gi"}, {}
+    )
+    newer = cluster_manifests.render_updated_pool(
         PLACE, cluster("KubeVirt"), smaller, there, image=image_of("4.17.2")
     )
     assert newer["spec"]["release"] == {"image": image_of("4.17.2")}
@@ -239,31 +249,34 @@ def test_a_pool_that_follows_its_cluster_keeps_its_machines() -> None:
 
 
 def test_what_a_cluster_was_made_with_is_found_again() -> None:
-    template, kept = rendering.remembered(cluster("Agent"))
+    template, kept = cluster_manifests.read_stored_settings(cluster("Agent"))
     assert template == SETTINGS["Agent"]
-    assert kept == choose(SETTINGS["Agent"], {}).kept
+    assert kept == resolve_settings(SETTINGS["Agent"], {}).immutable
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"template": 1, "kept": 2}'])
 def test_what_was_taken_away_by_hand_is_not_guessed(text: str | None) -> None:
     manifest = cluster()
     if text is None:
-        del manifest["metadata"]["annotations"][rendering.REMEMBERED]
+        del manifest["metadata"]["annotations"][cluster_manifests.SETTINGS_ANNOTATION]
     else:
-        manifest["metadata"]["annotations"][rendering.REMEMBERED] = text
-    assert rendering.remembered(manifest) == ({}, None)
+        manifest["metadata"]["annotations"][cluster_manifests.SETTINGS_ANNOTATION] = text
+    assert cluster_manifests.read_stored_settings(manifest) == ({}, None)
 
 
 def test_secrets_are_what_hypershift_looks_for() -> None:
-    pull = rendering.pull_secret(PLACE, "pull", "{}").manifest
-    key = rendering.ssh_key(PLACE, "key", "ssh-ed25519 AAAA").manifest
+    pull = cluster_manifests.render_pull_secret(PLACE, "pull", "{}").manifest
+    key = cluster_manifests.render_ssh_key(PLACE, "key", "ssh-ed25519 AAAA").manifest
     assert base64.b64decode(pull["data"][".dockerconfigjson"]) == b"{}"
     assert pull["type"] == "kubernetes.io/dockerconfigjson"
     assert base64.b64decode(key["data"]["id_rsa.pub"]) == b"ssh-ed25519 AAAA"
 
 
 def test_other_contents_have_another_name() -> None:
-    first, second = rendering.changed_name("pull", "a"), rendering.changed_name("pull", "b")
+    first, second = (
+        cluster_manifests.make_new_secret_name("pull", "a"),
+        cluster_manifests.make_new_secret_name("pull", "b"),
+    )
     assert len({"pull", first, second}) == 3
     assert hub_names.is_label(first)
 
@@ -273,20 +286,25 @@ def test_other_contents_have_another_name() -> None:
     [
         pytest.param({hub_names.KEY: PLACE.key}, {}, True, id="its annotation"),
         pytest.param(
-            {hub_names.KEY: "other/cluster"}, rendering.marks(PLACE), False, id="another's"
+            {hub_names.KEY: "other/cluster"},
+            cluster_manifests.owner_labels(PLACE),
+            False,
+            id="another's",
         ),
-        pytest.param({}, rendering.marks(PLACE), True, id="its label, the annotation is gone"),
+        pytest.param(
+            {}, cluster_manifests.owner_labels(PLACE), True, id="its label, the annotation is gone"
+        ),
         pytest.param({}, {}, False, id="nothing at all"),
     ],
 )
 def test_whose_an_object_is(annotations: Any, labels: Any, ours: bool) -> None:
     thing = {"metadata": {"name": "x", "annotations": annotations, "labels": labels}}
-    assert rendering.is_of(PLACE, thing) is ours
+    assert cluster_manifests.belongs_to(PLACE, thing) is ours
     if ours:
-        rendering.refuse_stranger(PLACE, HOSTED_CLUSTERS, thing)
+        cluster_manifests.refuse_other_owner(PLACE, HOSTED_CLUSTERS, thing)
     else:
         with pytest.raises(Refused) as caught:
-            rendering.refuse_stranger(PLACE, HOSTED_CLUSTERS, thing)
+            cluster_manifests.refuse_other_owner(PLACE, HOSTED_CLUSTERS, thing)
         assert caught.value.reason == "HeldByAnother"
 
 
@@ -307,4 +325,4 @@ def test_whose_an_object_is(annotations: Any, labels: Any, ours: bool) -> None:
 def test_whether_an_object_says_all_that_a_manifest_says(
     existing: Any, wanted: Any, enough: bool
 ) -> None:
-    assert rendering.covers(existing, wanted) is enough
+    assert cluster_manifests.contains_manifest(existing, wanted) is enough

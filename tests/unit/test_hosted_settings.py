@@ -10,11 +10,11 @@ from boatyard.model.errors import Refused
 from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.settings import (
     VmSize,
-    as_duration,
-    as_quantity,
     check_hub,
-    choose,
-    template_part,
+    resolve_settings,
+    select_hosted_settings,
+    to_canonical_duration,
+    to_canonical_quantity,
 )
 
 NONE = {"hosted.platform": "None"}
@@ -25,12 +25,12 @@ SIZE = "cores=4,memory=16Gi,disk=64Gi"
 
 def test_a_template_wins_over_its_hub() -> None:
     hub = {**NONE, "hosted.publish": "NodePort", "hosted.availability": "SingleReplica"}
-    choice = choose({"hosted.publish": "Route"}, hub)
+    choice = resolve_settings({"hosted.publish": "Route"}, hub)
     assert (choice.publish, choice.availability) == ("Route", "SingleReplica")
 
 
 def test_defaults_are_those_of_the_docs() -> None:
-    choice = choose(NONE, {})
+    choice = resolve_settings(NONE, {})
     assert choice.publish == "LoadBalancer"
     assert choice.network_type == "OVNKubernetes"
     assert choice.availability == "HighlyAvailable"
@@ -55,14 +55,14 @@ def test_defaults_are_those_of_the_docs() -> None:
 def test_how_nodes_are_updated_and_repaired(
     template: dict[str, str], upgrade: str, repair: bool
 ) -> None:
-    choice = choose(template, {})
+    choice = resolve_settings(template, {})
     assert (choice.upgrade_type, choice.auto_repair) == (upgrade, repair)
 
 
 def test_a_hub_that_is_set_up_otherwise_does_not_change_its_clusters() -> None:
-    kept = choose(NONE, {}).kept
+    kept = resolve_settings(NONE, {}).immutable
     hub = {"hosted.publish": "NodePort", "hosted.etcd-storage-class": "fast"}
-    choice = choose(NONE, {**hub, "hosted.drain-timeout": "1h"}, kept)
+    choice = resolve_settings(NONE, {**hub, "hosted.drain-timeout": "1h"}, kept)
     assert (choice.publish, choice.etcd_storage_class) == ("LoadBalancer", "")
     assert choice.drain_timeout == "1h0m0s", "this one may change"
 
@@ -75,18 +75,21 @@ def test_a_hub_that_is_set_up_otherwise_does_not_change_its_clusters() -> None:
 def test_a_domain_passes_through_to_virtual_machines_only(
     template: dict[str, str], passes: bool
 ) -> None:
-    assert choose({**template, "hosted.base-domain-passthrough": "true"}, {}).passthrough is passes
-    assert not choose(template, {}).passthrough
+    assert (
+        resolve_settings({**template, "hosted.base-domain-passthrough": "true"}, {}).passthrough
+        is passes
+    )
+    assert not resolve_settings(template, {}).passthrough
 
 
 def test_only_what_cannot_be_changed_later_is_kept() -> None:
-    kept = choose(NONE, {"hosted.drain-timeout": "1h"}).kept
+    kept = resolve_settings(NONE, {"hosted.drain-timeout": "1h"}).immutable
     assert "hosted.platform" in kept
     assert "hosted.drain-timeout" not in kept
 
 
 def test_a_template_that_says_otherwise_is_heard() -> None:
-    choice = choose({"hosted.publish": "Route"}, {}, choose(NONE, {}).kept)
+    choice = resolve_settings({"hosted.publish": "Route"}, {}, resolve_settings(NONE, {}).immutable)
     assert (choice.platform, choice.publish) == ("None", "Route")
 
 
@@ -150,7 +153,7 @@ def test_what_cannot_be_understood_is_refused_with_its_name(
     template: dict[str, str], hub: dict[str, str], field: str
 ) -> None:
     with pytest.raises(Refused) as caught:
-        choose(template, hub)
+        resolve_settings(template, hub)
     assert caught.value.reason == "BadSettings"
     assert field in {violation.path for violation in caught.value.violations}
     assert all(violation.remedy for violation in caught.value.violations)
@@ -158,7 +161,7 @@ def test_what_cannot_be_understood_is_refused_with_its_name(
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(Refused) as caught:
-        choose({"hosted.platform": "AWS", "hosted.fips": "yes", "hosted.x": "1"}, {})
+        resolve_settings({"hosted.platform": "AWS", "hosted.fips": "yes", "hosted.x": "1"}, {})
     assert len(caught.value.violations) == 3
 
 
@@ -183,7 +186,7 @@ def test_a_hub_is_judged_before_there_is_an_order() -> None:
 def test_a_host_type_is_a_size_of_virtual_machines(host_type: str, expected: VmSize) -> None:
     hub = {"hosted.vm.small": "cores=1,memory=1Gi,disk=1Gi"}
     default = {"hosted.vm.default": "cores=2,memory=8Gi,disk=32Gi"}
-    choice = choose({**KUBEVIRT, "hosted.vm.small": SIZE}, {**hub, **default})
+    choice = resolve_settings({**KUBEVIRT, "hosted.vm.small": SIZE}, {**hub, **default})
     assert choice.vm_size(host_type) == expected
 
 
@@ -199,7 +202,7 @@ def test_a_host_type_is_a_size_of_virtual_machines(host_type: str, expected: VmS
     ],
 )
 def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: str) -> None:
-    assert as_quantity(text) == canonical
+    assert to_canonical_quantity(text) == canonical
 
 
 @pytest.mark.parametrize(
@@ -217,21 +220,21 @@ def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: 
     ],
 )
 def test_so_are_times(text: str, canonical: str) -> None:
-    assert as_duration(text) == canonical
+    assert to_canonical_duration(text) == canonical
 
 
 def test_a_host_type_without_a_size_is_refused_by_name() -> None:
     with pytest.raises(Refused) as caught:
-        choose(KUBEVIRT, {"hosted.vm.small": SIZE}).vm_size("gpu")
+        resolve_settings(KUBEVIRT, {"hosted.vm.small": SIZE}).vm_size("gpu")
     assert caught.value.violations[0].path == "hosted.vm.gpu"
     assert caught.value.reason == "NoVmSize"
     with pytest.raises(Refused) as caught:
-        choose(KUBEVIRT, {}).vm_size("")
+        resolve_settings(KUBEVIRT, {}).vm_size("")
     assert caught.value.violations[0].path == "hosted.vm.default"
 
 
 def test_of_a_template_only_what_is_about_hosting_is_remembered() -> None:
-    assert template_part({**NONE, "control_planes": "3"}) == NONE
+    assert select_hosted_settings({**NONE, "control_planes": "3"}) == NONE
 
 
 @pytest.mark.parametrize(

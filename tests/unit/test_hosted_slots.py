@@ -9,11 +9,11 @@ import pytest
 from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.hosted import slots
-from boatyard.platforms.drivers.hosted.kinds import DELETE_FIRST, NODE_POOL_OF_MACHINE
-from boatyard.platforms.drivers.hosted.machines import Machine, read_machine, staying
+from boatyard.platforms.drivers.hosted.kinds import DELETE_FIRST_ANNOTATION, NODE_POOL_ANNOTATION
+from boatyard.platforms.drivers.hosted.machines import PoolMachine, exclude_leaving, read_machine
 from boatyard.platforms.drivers.hosted.slots import Slot
-from boatyard.platforms.port import NodeWanted
-from tests.support.hosted_values import PLACE, condition, pool
+from boatyard.platforms.port import DesiredNode
+from tests.support.kube_hub.hosted_values import PLACE, condition, pool
 
 
 def slot(number: int, **more: Any) -> Slot:
@@ -25,7 +25,7 @@ def slot(number: int, **more: Any) -> Slot:
 def pool_of(*there: Slot, replicas: int | None = None) -> dict[str, Any]:
     found = pool("Agent")
     count = sum(not one.leaving for one in there) if replicas is None else replicas
-    written = slots.write_slots(found, there, count)
+    written = slots.render_slots(found, there, count)
     found["metadata"]["annotations"] |= written["metadata"]["annotations"]
     found["spec"]["replicas"] = count
     return found
@@ -39,8 +39,8 @@ def machine(
     ready: bool = True,
     created: int = 0,
     **more: Any,
-) -> Machine:
-    annotations = {NODE_POOL_OF_MACHINE: f"ns/{pool()['metadata']['name']}"}
+) -> PoolMachine:
+    annotations = {NODE_POOL_ANNOTATION: f"ns/{pool()['metadata']['name']}"}
     about: dict[str, Any] = {
         "name": name,
         "annotations": annotations,
@@ -49,7 +49,7 @@ def machine(
     if more.get("leaving"):
         about["deletionTimestamp"] = "2026-01-01T01:00:00Z"
     if more.get("marked"):
-        annotations[DELETE_FIRST] = "true"
+        annotations[DELETE_FIRST_ANNOTATION] = "true"
     if more.get("slot"):
         annotations[hub_names.SLOT] = more["slot"]
     told: dict[str, Any] = {"conditions": [condition("NodeHealthy", str(ready))]}
@@ -69,7 +69,7 @@ def test_what_is_written_is_read_again() -> None:
 
 def test_a_book_that_cannot_be_read_is_not_an_empty_one() -> None:
     found = pool_of(slot(0))
-    found["metadata"]["annotations"][f"{slots.PREFIX}compute-1"] = "scribble"
+    found["metadata"]["annotations"][f"{slots.SLOT_ANNOTATION_PREFIX}compute-1"] = "scribble"
     with pytest.raises(Unavailable, match="compute-1"):
         slots.read_slots(found)
 
@@ -138,12 +138,12 @@ def test_where_hypershift_makes_no_machines_none_are_asked_for() -> None:
     "key, node",
     [
         pytest.param(
-            "other/node/compute-0", NodeWanted("compute-0", "compute", "host-9", ""), id="the slot"
+            "other/node/compute-0", DesiredNode("compute-0", "compute", "host-9", ""), id="the slot"
         ),
-        pytest.param("k", NodeWanted("compute-1", "compute", "host-0", ""), id="the host"),
+        pytest.param("k", DesiredNode("compute-1", "compute", "host-0", ""), id="the host"),
     ],
 )
-def test_what_is_in_use_under_another_key_is_refused(key: str, node: NodeWanted) -> None:
+def test_what_is_in_use_under_another_key_is_refused(key: str, node: DesiredNode) -> None:
     with pytest.raises(Refused) as caught:
         slots.check_free([pool_of(slot(0))], key, node)
     assert caught.value.reason == "HeldByAnother"
@@ -153,12 +153,12 @@ def test_what_is_in_use_under_another_key_is_refused(key: str, node: NodeWanted)
     "key, node",
     [
         pytest.param(
-            slot(0).key, NodeWanted("compute-0", "compute", "host-0", ""), id="the same again"
+            slot(0).key, DesiredNode("compute-0", "compute", "host-0", ""), id="the same again"
         ),
-        pytest.param("k", NodeWanted("compute-7", "compute", "host-7", ""), id="another"),
+        pytest.param("k", DesiredNode("compute-7", "compute", "host-7", ""), id="another"),
     ],
 )
-def test_what_is_free_is_not(key: str, node: NodeWanted) -> None:
+def test_what_is_free_is_not(key: str, node: DesiredNode) -> None:
     slots.check_free([pool_of(slot(0))], key, node)
 
 
@@ -167,13 +167,13 @@ def test_what_is_free_is_not(key: str, node: NodeWanted) -> None:
 
 def test_an_agent_tells_which_machine_a_slot_is() -> None:
     there = [machine("a", agent="host-1"), machine("b", agent="host-0"), machine("c")]
-    found = slots.match(pool_of(slot(0), slot(1), slot(2)), there, agents=True)
+    found = slots.match_machines(pool_of(slot(0), slot(1), slot(2)), there, agents=True)
     assert {name: one.name for name, one in found.items()} == {"compute-0": "b", "compute-1": "a"}
 
 
 def test_of_two_machines_with_one_agent_the_one_that_stays_tells() -> None:
     there = [machine("new", agent="host-0"), machine("old", agent="host-0", leaving=True)]
-    found = slots.match(pool_of(slot(0)), there, agents=True)
+    found = slots.match_machines(pool_of(slot(0)), there, agents=True)
     assert found["compute-0"].name == "new"
 
 
@@ -183,7 +183,7 @@ def test_a_virtual_machine_carries_its_slot_and_others_go_to_who_has_none() -> N
         machine("mine", slot="compute-1", created=2),
         machine("gone", leaving=True),
     ]
-    found = slots.match(pool_of(slot(0), slot(1), slot(2)), there, agents=False)
+    found = slots.match_machines(pool_of(slot(0), slot(1), slot(2)), there, agents=False)
     assert {name: one.name for name, one in found.items()} == {
         "compute-1": "mine",
         "compute-0": "old",
@@ -191,16 +191,16 @@ def test_a_virtual_machine_carries_its_slot_and_others_go_to_who_has_none() -> N
 
 
 def test_a_slot_that_leaves_gets_no_machine_any_more() -> None:
-    found = slots.match(pool_of(slot(0, leaving=True)), [machine("free")], agents=False)
+    found = slots.match_machines(pool_of(slot(0, leaving=True)), [machine("free")], agents=False)
     assert found == {}
 
 
 def test_machines_of_other_pools_are_others() -> None:
-    found = slots.match(pool_of(slot(0)), [machine("a", agent="host-0")], agents=True)
+    found = slots.match_machines(pool_of(slot(0)), [machine("a", agent="host-0")], agents=True)
     assert found
     elsewhere = pool_of(slot(0))
     elsewhere["metadata"]["name"] = "another"
-    assert slots.match(elsewhere, [machine("a", agent="host-0")], agents=True) == {}
+    assert slots.match_machines(elsewhere, [machine("a", agent="host-0")], agents=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_machines_of_other_pools_are_others() -> None:
         pytest.param(None, False, id="no machine"),
     ],
 )
-def test_a_node_is_ready(there: Machine | None, ready: bool) -> None:
+def test_a_node_is_ready(there: PoolMachine | None, ready: bool) -> None:
     found = {"compute-0": there} if there else {}
-    (seen,) = slots.see_nodes(pool_of(slot(0)), found)
+    (seen,) = slots.to_observed_nodes(pool_of(slot(0)), found)
     assert (seen.slot, seen.node_set, seen.ready) == ("compute-0", "compute", ready)
     assert bool(seen.message) is not ready
 
@@ -227,7 +227,7 @@ def test_a_machine_without_that_condition_is_judged_by_its_phase(phase: str, rea
 
 
 def test_who_stays() -> None:
-    assert staying([machine("a"), machine("b", leaving=True)]) == [machine("a")]
+    assert exclude_leaving([machine("a"), machine("b", leaving=True)]) == [machine("a")]
 
 
 # --- who leaves --------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_who_stays() -> None:
         ),
     ],
 )
-def test_who_leaves(machines: dict[int, Machine], expected: list[str]) -> None:
+def test_who_leaves(machines: dict[int, PoolMachine], expected: list[str]) -> None:
     names = [f"compute-{number}" for number in range(3)]
     found = {f"compute-{number}": one for number, one in machines.items()}
     assert list(slots.choose_leaving(names, 3, found)) == expected
@@ -280,6 +280,6 @@ def test_what_is_written_holds_only_for_the_pool_that_was_read() -> None:
     seen = pool("Agent")
     seen["metadata"] |= {"uid": "u-1", "resourceVersion": "7"}
 
-    about = slots.write_slots(seen, [slot(0)], 1)["metadata"]
+    about = slots.render_slots(seen, [slot(0)], 1)["metadata"]
 
     assert (about["uid"], about["resourceVersion"]) == ("u-1", "7")

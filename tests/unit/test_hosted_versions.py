@@ -8,7 +8,7 @@ from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.hosted.versions import (
     check_step,
     check_supported,
-    read,
+    parse_version,
     read_supported,
 )
 
@@ -31,13 +31,13 @@ SUPPORTED = ("5.0", "4.22", "4.21", "4.17")
     ],
 )
 def test_versions_have_an_order(older: str, newer: str) -> None:
-    assert read(older) < read(newer)
+    assert parse_version(older) < parse_version(newer)
 
 
 @pytest.mark.parametrize("text", ["", "4.17", "latest", "v4.17.1", "4.17.1;rm"])
 def test_what_is_no_version_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
-        read(text)
+        parse_version(text)
     assert caught.value.violations[0].path == "version"
 
 

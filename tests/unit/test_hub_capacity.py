@@ -9,13 +9,13 @@ import pytest
 from boatyard.model.generated.osac import Hub, HubSpec, HubStatus
 from boatyard.resources.clusters import placement
 from boatyard.resources.hubs.capacity import (
-    CONTROL_PLANE,
-    Room,
-    from_agents,
-    from_nodes,
-    quantity,
-    rooms,
-    vm_sizes,
+    CONTROL_PLANE_RESOURCES,
+    NodeResources,
+    count_agents,
+    count_fitting_machines,
+    list_node_resources,
+    parse_quantity,
+    parse_vm_sizes,
 )
 
 
@@ -48,7 +48,7 @@ def an_agent(
     ],
 )
 def test_which_agents_count(agent: dict[str, Any], counted: bool) -> None:
-    assert from_agents([agent]) == ({"small": 1} if counted else {})
+    assert count_agents([agent]) == ({"small": 1} if counted else {})
 
 
 def a_node(*, ready: str = "True", cpu: str = "16", **spec: Any) -> dict[str, Any]:
@@ -72,18 +72,20 @@ def a_node(*, ready: str = "True", cpu: str = "16", **spec: Any) -> dict[str, An
     ],
 )
 def test_which_nodes_count(node: dict[str, Any], counted: bool) -> None:
-    assert len(rooms([node])) == counted
+    assert len(list_node_resources([node])) == counted
 
 
 def test_machines_fit_node_by_node_and_control_planes_all_over() -> None:
-    nodes = rooms([a_node(cpu="7900m"), a_node(cpu="4")])
+    nodes = list_node_resources([a_node(cpu="7900m"), a_node(cpu="4")])
 
-    assert from_nodes(nodes, {"large": Room(8, 2**30), "small": Room(4, 2**30)}) == {
+    assert count_fitting_machines(
+        nodes, {"large": NodeResources(8, 2**30), "small": NodeResources(4, 2**30)}
+    ) == {
         "large": 0,
         "small": 2,
     }
-    assert Room(15, 80 * 2**30, 500).times(CONTROL_PLANE) == 3
-    assert Room(100, 2**50, 77).times(CONTROL_PLANE) == 0
+    assert NodeResources(15, 80 * 2**30, 500).count_fitting(CONTROL_PLANE_RESOURCES) == 3
+    assert NodeResources(100, 2**50, 77).count_fitting(CONTROL_PLANE_RESOURCES) == 0
 
 
 def test_the_sizes_of_machines_are_the_platforms() -> None:
@@ -94,7 +96,7 @@ def test_the_sizes_of_machines_are_the_platforms() -> None:
         "hosted.platform": "KubeVirt",
     }
 
-    assert vm_sizes(settings) == {"large": Room(8, 32 * 2**30)}
+    assert parse_vm_sizes(settings) == {"large": NodeResources(8, 32 * 2**30)}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_the_sizes_of_machines_are_the_platforms() -> None:
     [("4", 4), ("3900m", 3.9), ("16Gi", 2**34), ("1k", 1000), ("1.5G", 1.5e9), ("x", 0), ("", 0)],
 )
 def test_quantities(text: str, number: float) -> None:
-    assert quantity(text) == pytest.approx(number)
+    assert parse_quantity(text) == pytest.approx(number)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,6 @@ def test_what_an_operator_has_set_wins(
 ) -> None:
     hub = Hub(spec=HubSpec(capacity=asked), status=HubStatus(capacity=found))
 
-    assert placement.offers(hub) == offered
-    assert placement.capacity(hub, "clusters") == offered.get("clusters", placement.UNBOUNDED)
-    assert placement.capacity(hub, "a") == offered.get("a", 0)
+    assert placement.get_capacities(hub) == offered
+    assert placement.get_capacity(hub, "clusters") == offered.get("clusters", placement.UNBOUNDED)
+    assert placement.get_capacity(hub, "a") == offered.get("a", 0)

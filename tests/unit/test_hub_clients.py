@@ -10,12 +10,12 @@ import msgspec
 import pytest
 import yaml
 
-from boatyard.kube.gate import FAILING
+from boatyard.kube.circuit_breaker import FAILING_REASON
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub, HubSpec, Metadata
 from boatyard.wiring.hub_clients import HubClients
-from tests.support.told_kube import Says, Watches, thing, told_kube
+from tests.support.scripted_kube import Says, Watches, scripted_kube, thing
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "kept-to-ourselves"
@@ -58,7 +58,7 @@ async def test_the_same_credentials_are_one_client() -> None:
 
 async def test_new_credentials_take_effect_with_the_next_use() -> None:
     clients = HubClients()
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         told.tell(Says(thing("a", 1)), Says(thing("a", 1)))
         for generation, token in ((1, "old"), (2, "new")):
             hub = a_hub(kubeconfig(told.url, token), generation=generation)
@@ -73,7 +73,7 @@ async def test_new_credentials_take_effect_with_the_next_use() -> None:
 
 async def test_a_watch_on_replaced_credentials_ends_so_that_it_begins_anew() -> None:
     clients = HubClients()
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         told.tell(Watches(then="hang"))
         old = await clients.client(a_hub(kubeconfig(told.url, "old")))
         watch = old.watch(CONFIG_MAPS, "ns", resource_version="1")
@@ -182,7 +182,7 @@ async def test_bad_credentials_leave_the_client_before_them_alone() -> None:
 
 async def test_a_dead_hub_is_asked_seldom_and_costs_the_others_nothing() -> None:
     clients = HubClients()
-    async with told_kube() as well:
+    async with scripted_kube() as well:
         well.tell(*[Says(thing("a", 1))] * 50)
         dead = a_hub(kubeconfig("http://127.0.0.1:1"), id="dead")
         alive = a_hub(kubeconfig(well.url), id="alive")
@@ -191,7 +191,7 @@ async def test_a_dead_hub_is_asked_seldom_and_costs_the_others_nothing() -> None
             try:
                 await (await clients.client(dead)).get(CONFIG_MAPS, "a", "ns")
             except Unavailable as error:
-                refused += error.reason == FAILING
+                refused += error.reason == FAILING_REASON
             await (await clients.client(alive)).get(CONFIG_MAPS, "a", "ns")
         await clients.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from boatyard.kube.gate import FAILING
+from boatyard.kube.circuit_breaker import FAILING_REASON
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 from boatyard.model.generated.osac import (
     ConditionStatus,
@@ -21,26 +21,35 @@ from boatyard.model.generated.osac import (
     Metadata,
 )
 from boatyard.resources.hubs.check.evaluate import (
-    judge,
-    judge_failure,
-    settings_text,
-    was_not_asked,
+    evaluate_failure,
+    evaluate_snapshot,
+    format_settings,
+    is_circuit_open,
 )
 from boatyard.resources.hubs.check.model import (
     FAILED,
     PASSED,
     WARNED,
-    Finding,
-    Lease,
+    ClusterPrerequisites,
+    HubCheckFinding,
+    HubSnapshot,
     Need,
+    OperatorLease,
     Rights,
     Roles,
-    Seen,
-    Surroundings,
 )
-from boatyard.resources.hubs.check.report import KUBERNETES_CONDITIONS, conditions, report, state
-from boatyard.resources.hubs.check.requirements import is_granted, needed_crds, needs_of
-from boatyard.resources.hubs.reconciler import LOOK_SECONDS, SHORTEST_SECONDS, pause_before_look
+from boatyard.resources.hubs.check.report import (
+    KUBERNETES_CONDITIONS,
+    compute_state,
+    make_conditions,
+    make_report,
+)
+from boatyard.resources.hubs.check.requirements import is_granted, list_needed_crds, list_needs
+from boatyard.resources.hubs.reconciler import (
+    CHECK_INTERVAL_SECONDS,
+    SHORTEST_INTERVAL_SECONDS,
+    compute_check_pause,
+)
 from tests.support.kubeconfigs import kubeconfig
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -64,28 +73,28 @@ def a_hub(**spec: Any) -> Hub:
     return Hub(id="one", metadata=Metadata(name="one"), spec=HubSpec(**spec))
 
 
-def a_look(hub: Hub | None = None, **fields: Any) -> Seen:
+def a_look(hub: Hub | None = None, **fields: Any) -> HubSnapshot:
     """Of a hub that lacks nothing."""
     good: dict[str, Any] = {
         "server": "https://hub.example",
-        "took": 0.1,
+        "response_seconds": 0.1,
         "version": "v1.36.3",
         "user": "service",
         "hub_time": NOW,
         "cluster_rights": ALL,
         "system_rights": ALL,
-        "served": SERVED,
-        "namespace": True,
-        "settings": {"data": {"hub.json": settings_text(hub or a_hub())}},
-        "lease": Lease("operator-1", NOW - timedelta(seconds=3), 15),
+        "served_resources": SERVED,
+        "has_namespace": True,
+        "settings": {"data": {"hub.json": format_settings(hub or a_hub())}},
+        "lease": OperatorLease("operator-1", NOW - timedelta(seconds=3), 15),
     }
-    return Seen(**{**good, **fields})
+    return HubSnapshot(**{**good, **fields})
 
 
 def said(hub: Hub | None = None, **fields: Any) -> dict[str, tuple[Any, str]]:
     """Check to result and reason, of what is not well."""
     hub = hub or a_hub()
-    found = judge(hub, a_look(hub, **fields), ROLES, NOW)
+    found = evaluate_snapshot(hub, a_look(hub, **fields), ROLES, NOW)
     return {one.check: (one.result, one.reason) for one in found if one.result != PASSED}
 
 
@@ -99,7 +108,9 @@ def test_of_another_cluster_only_that_is_said() -> None:
 
     assert said(hub, cluster_uid="first") == {}
     assert said(hub, cluster_uid="") == {}, "we may not see who it is"
-    (finding,) = judge(hub, a_look(hub, cluster_uid="second", version="v1.1"), ROLES, NOW)
+    (finding,) = evaluate_snapshot(
+        hub, a_look(hub, cluster_uid="second", version="v1.1"), ROLES, NOW
+    )
     assert (finding.result, finding.reason) == (FAILED, "OtherCluster")
     assert "register this one as another hub" in finding.remedy
 
@@ -113,12 +124,16 @@ def test_of_another_cluster_only_that_is_said() -> None:
         pytest.param({"version": "next"}, {"version": (WARNED, "UnknownVersion")}, id="unknown"),
         pytest.param({"version": ""}, {"version": (WARNED, "UnknownVersion")}, id="not told"),
         pytest.param(
-            {"served": SERVED - {("boatyard.io/v1", "claims")}},
+            {"served_resources": SERVED - {("boatyard.io/v1", "claims")}},
             {"crd claims.boatyard.io": (FAILED, "CrdMissing")},
             id="a CRD of ours",
         ),
         pytest.param(
-            {"around": Surroundings(operator_lacks={}, outdated={"claims.boatyard.io": True})},
+            {
+                "prerequisites": ClusterPrerequisites(
+                    operator_missing_rights={}, outdated_crds={"claims.boatyard.io": True}
+                )
+            },
             {"crd claims.boatyard.io": (WARNED, "CrdOutdated")},
             id="an older CRD of ours",
         ),
@@ -131,12 +146,16 @@ def test_of_another_cluster_only_that_is_said() -> None:
         pytest.param(
             {
                 "cluster_rights": Rights(incomplete=True),
-                "confirmed": frozenset({Need("", "secrets", "get"), Need("", "secrets", "create")}),
+                "confirmed_needs": frozenset(
+                    {Need("", "secrets", "get"), Need("", "secrets", "create")}
+                ),
             },
             {},
             id="rights that no rule names but the hub confirms",
         ),
-        pytest.param({"namespace": False}, {"settings": (FAILED, "NoNamespace")}, id="namespace"),
+        pytest.param(
+            {"has_namespace": False}, {"settings": (FAILED, "NoNamespace")}, id="namespace"
+        ),
         pytest.param({"settings": None}, {"settings": (FAILED, "NoSettings")}, id="settings"),
         pytest.param(
             {"settings": {"data": {"hub.json": '{"id": "two"}'}}},
@@ -150,17 +169,19 @@ def test_of_another_cluster_only_that_is_said() -> None:
         ),
         pytest.param({"lease": None}, {"operator": (FAILED, "NoOperator")}, id="no operator yet"),
         pytest.param(
-            {"lease": Lease("a", NOW - timedelta(seconds=46), 15)},
+            {"lease": OperatorLease("a", NOW - timedelta(seconds=46), 15)},
             {"operator": (FAILED, "NoOperator")},
             id="an operator that is silent too long",
         ),
         pytest.param(
-            {"lease": Lease("a", NOW - timedelta(seconds=44), 15)}, {}, id="another takes over"
+            {"lease": OperatorLease("a", NOW - timedelta(seconds=44), 15)},
+            {},
+            id="another takes over",
         ),
         pytest.param(
             {
                 "hub_time": NOW - timedelta(hours=1),
-                "lease": Lease("a", NOW - timedelta(hours=1), 15),
+                "lease": OperatorLease("a", NOW - timedelta(hours=1), 15),
             },
             {"clock": (WARNED, "")},
             id="the operator is judged by the hub's clock",
@@ -197,7 +218,7 @@ HOSTED = {"platform": "hosted"}
 def test_the_drivers_say_which_crds_are_needed(
     drivers: dict[str, str], settings: dict[str, str], names: list[str]
 ) -> None:
-    found = [crd.plural for crd in needed_crds(a_hub(drivers=drivers, settings=settings))]
+    found = [crd.plural for crd in list_needed_crds(a_hub(drivers=drivers, settings=settings))]
 
     assert found == ["clusterorders", "claims", "leftovers", *names]
 
@@ -233,7 +254,7 @@ def test_parts_of_resources_and_single_objects_are_granted_by_themselves() -> No
     assert is_granted(Need("x", "a/status", "patch"), rules)
     assert not is_granted(Need("x", "a/scale", "patch"), rules)
     assert is_granted(Need("x", "a", "get", "n"), rules)
-    assert list(needs_of(Rights(rules.rules[1:]))) == [Need("x", "a", "get", "n")]
+    assert list(list_needs(Rights(rules.rules[1:]))) == [Need("x", "a", "get", "n")]
 
 
 # --- failures ----------------------------------------------------------------------------------
@@ -277,7 +298,7 @@ def test_parts_of_resources_and_single_objects_are_granted_by_themselves() -> No
 def test_why_a_hub_was_not_seen(
     error: BoatyardError, check: str, condition: HubConditionType
 ) -> None:
-    (failed,) = [one for one in judge_failure(a_hub(), error) if one.result == FAILED]
+    (failed,) = [one for one in evaluate_failure(a_hub(), error) if one.result == FAILED]
 
     assert (failed.check, failed.condition) == (check, condition)
     assert failed.remedy
@@ -285,22 +306,22 @@ def test_why_a_hub_was_not_seen(
 
 
 def test_what_was_kept_back_is_told_apart() -> None:
-    assert was_not_asked(Unavailable("x", reason=FAILING))
-    assert not was_not_asked(Unavailable("x"))
+    assert is_circuit_open(Unavailable("x", reason=FAILING_REASON))
+    assert not is_circuit_open(Unavailable("x"))
 
 
 # --- conditions and patience -------------------------------------------------------------------
 
-LOST = [Finding("reachable", FAILED, "gone", "wait", "Gone", HubConditionType.REACHABLE)]
+LOST = [HubCheckFinding("reachable", FAILED, "gone", "wait", "Gone", HubConditionType.REACHABLE)]
 
 
 def test_a_condition_keeps_its_time_while_it_stays_as_it_is() -> None:
     hub = a_hub()
-    first = conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW)
+    first = make_conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW)
     hub = msgspec.structs.replace(hub, status=HubStatus(conditions=first))
-    later = conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW + timedelta(hours=1))
-    well = judge(a_hub(), a_look(), ROLES, NOW)
-    back = conditions(hub, well, KUBERNETES_CONDITIONS, NOW + timedelta(hours=2))
+    later = make_conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW + timedelta(hours=1))
+    well = evaluate_snapshot(a_hub(), a_look(), ROLES, NOW)
+    back = make_conditions(hub, well, KUBERNETES_CONDITIONS, NOW + timedelta(hours=2))
 
     assert later == first
     assert [one.status for one in first] == [
@@ -312,21 +333,21 @@ def test_a_condition_keeps_its_time_while_it_stays_as_it_is() -> None:
 
 
 def test_the_state_is_that_of_the_first_thing_to_mend() -> None:
-    lacking = Finding("x", FAILED, "lacks x", "y", "X", HubConditionType.PREPARED)
+    lacking = HubCheckFinding("x", FAILED, "lacks x", "y", "X", HubConditionType.PREPARED)
 
-    assert state(LOST) == (HubState.UNREACHABLE, "gone")
-    assert state([lacking, *LOST]) == (HubState.NOT_READY, "lacks x")
-    assert state([Finding("x", WARNED, "careful")]) == (HubState.READY, "")
-    assert not report(a_hub(), "v1", [lacking]).ready
-    assert report(a_hub(), "v1", [Finding("x", WARNED, "careful")]).ready
+    assert compute_state(LOST) == (HubState.UNREACHABLE, "gone")
+    assert compute_state([lacking, *LOST]) == (HubState.NOT_READY, "lacks x")
+    assert compute_state([HubCheckFinding("x", WARNED, "careful")]) == (HubState.READY, "")
+    assert not make_report(a_hub(), "v1", [lacking]).ready
+    assert make_report(a_hub(), "v1", [HubCheckFinding("x", WARNED, "careful")]).ready
 
 
 @pytest.mark.parametrize(
     "seconds, pause",
     [
-        pytest.param(0, SHORTEST_SECONDS, id="at first soon"),
+        pytest.param(0, SHORTEST_INTERVAL_SECONDS, id="at first soon"),
         pytest.param(10, 5, id="then half as long as it has lasted"),
-        pytest.param(3600, LOOK_SECONDS, id="never more seldom than a good hub"),
+        pytest.param(3600, CHECK_INTERVAL_SECONDS, id="never more seldom than a good hub"),
     ],
 )
 def test_patience_with_a_hub_that_is_not_well(seconds: float, pause: float) -> None:
@@ -341,5 +362,5 @@ def test_patience_with_a_hub_that_is_not_well(seconds: float, pause: float) -> N
     )
     hub = msgspec.structs.replace(a_hub(), status=status)
 
-    assert pause_before_look(hub, NOW) == timedelta(seconds=pause)
-    assert pause_before_look(a_hub(), NOW) == timedelta(seconds=LOOK_SECONDS)
+    assert compute_check_pause(hub, NOW) == timedelta(seconds=pause)
+    assert compute_check_pause(a_hub(), NOW) == timedelta(seconds=CHECK_INTERVAL_SECONDS)

@@ -31,7 +31,7 @@ EXEC = {"command": "id", "apiVersion": "client.authentication.k8s.io/v1"}
     ],
 )
 def test_what_is_taken_can_be_used(config: bytes) -> None:
-    told = kubeconfigs.read(config)
+    told = kubeconfigs.read_summary(config)
 
     assert told.violations == ()
     assert told.server == SERVER
@@ -104,7 +104,7 @@ def test_what_is_taken_can_be_used(config: bytes) -> None:
     ],
 )
 def test_what_is_refused_names_the_field_and_tells_no_secret(config: bytes, field: str) -> None:
-    told = kubeconfigs.read(config)
+    told = kubeconfigs.read_summary(config)
 
     words = " ".join(str(violation) for violation in told.violations)
     assert field in words
@@ -113,7 +113,7 @@ def test_what_is_refused_names_the_field_and_tells_no_secret(config: bytes, fiel
 
 
 def test_everything_wrong_is_told_at_once() -> None:
-    told = kubeconfigs.read(
+    told = kubeconfigs.read_summary(
         kubeconfig("ftp://x", user={"exec": EXEC, "tokenFile": "f"}, cluster={"proxy-url": "p"})
     )
 
@@ -128,7 +128,7 @@ def test_everything_wrong_is_told_at_once() -> None:
     ],
 )
 def test_who_says_so_may_go_without_trust(config: bytes) -> None:
-    assert kubeconfigs.read(config, insecure=True).violations == ()
+    assert kubeconfigs.read_summary(config, insecure=True).violations == ()
 
 
 def test_another_context_may_be_chosen() -> None:
@@ -143,7 +143,7 @@ def test_another_context_may_be_chosen() -> None:
         ],
     )
 
-    assert kubeconfigs.read(config, "y").server == "https://other.example"
+    assert kubeconfigs.read_summary(config, "y").server == "https://other.example"
 
 
 END = datetime(2031, 5, 1, tzinfo=UTC)
@@ -160,11 +160,11 @@ END = datetime(2031, 5, 1, tzinfo=UTC)
     ],
 )
 def test_when_a_token_ends(token: str, ends_at: Any) -> None:
-    assert kubeconfigs.read(kubeconfig(token=token)).ends_at == ends_at
+    assert kubeconfigs.read_summary(kubeconfig(token=token)).expires_at == ends_at
 
 
 def test_when_a_certificate_ends() -> None:
-    ends_at = kubeconfigs.read(kubeconfig(user=pair(days=10))).ends_at
+    ends_at = kubeconfigs.read_summary(kubeconfig(user=pair(days=10))).expires_at
 
     assert ends_at is not None
     assert timedelta(days=9) < ends_at - datetime.now(UTC) < timedelta(days=11)
@@ -174,6 +174,6 @@ def test_when_a_certificate_ends() -> None:
 def test_a_hub_without_tls_runs_and_reads_nothing_here_either(field: str) -> None:
     value = EXEC if field == "exec" else "/etc/passwd"
 
-    told = kubeconfigs.read(kubeconfig(user={field: value}), insecure=True)
+    told = kubeconfigs.read_summary(kubeconfig(user={field: value}), insecure=True)
 
     assert any(f".user.{field}:" in violation.message for violation in told.violations)

@@ -10,16 +10,17 @@ import pytest
 from msgspec.structs import replace
 
 from boatyard.model import hub_names
-from boatyard.model.caller import SHARED, Caller, Role
+from boatyard.model.caller import SHARED, Caller, CallerRole
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import Hub, HubSpec, HubStatus, Metadata
-from boatyard.resources.hubs import rules, settings
-from boatyard.resources.world import World
-from boatyard.wiring.driver_maker import setting_checks
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.resources.hubs import settings
+from boatyard.resources.hubs.rules import HubRules
+from boatyard.wiring.driver_factory import load_setting_checks
 from tests.support.kubeconfigs import account_token, kubeconfig, pair
 
 NOW = datetime.now(UTC)
-WORLD = World(now=NOW, caller=Caller(user="op", tenant=SHARED, role=Role.OPERATOR))
+WORLD = AdmissionContext(now=NOW, caller=Caller(user="op", tenant=SHARED, role=CallerRole.OPERATOR))
 GOOD = kubeconfig()
 
 
@@ -27,18 +28,18 @@ def a_hub(**spec: Any) -> Hub:
     return Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(**spec))
 
 
-def replace_world(**fields: Any) -> World:
+def replace_world(**fields: Any) -> AdmissionContext:
     return dataclasses.replace(WORLD, **fields)
 
 
-def refused(*hubs: Hub, world: World = WORLD) -> dict[str, str]:
+def refused(*hubs: Hub, context: AdmissionContext = WORLD) -> dict[str, str]:
     """Path to words of what is refused; two hubs are a change from one to the other."""
     try:
         if len(hubs) == 1:
-            rules.admit_create(hubs[0], world)
+            HubRules().admit_create(hubs[0], context)
         else:
             old, new = hubs
-            rules.admit_update(old, new, world)
+            HubRules().admit_update(old, new, context)
     except Refused as error:
         return {one.path: str(one) for one in error.violations}
     return {}
@@ -156,13 +157,13 @@ def test_settings_with_which_a_driver_cannot_work_are_refused(
     drivers: dict[str, str], given: dict[str, str], paths: list[str]
 ) -> None:
     hub = a_hub(kubeconfig=GOOD, drivers=drivers, settings=given)
-    asking = replace_world(setting_checks=setting_checks())
+    asking = replace_world(setting_checks=load_setting_checks())
     expected = [f"spec.settings.{path}" for path in paths]
 
-    assert list(refused(hub, world=asking)) == expected
-    assert list(refused(a_hub(kubeconfig=GOOD), hub, world=asking)) == expected
+    assert list(refused(hub, context=asking)) == expected
+    assert list(refused(a_hub(kubeconfig=GOOD), hub, context=asking)) == expected
     cordoned = replace(hub, spec=replace(hub.spec, cordoned=True))
-    assert refused(hub, cordoned, world=asking) == {}, "what was kept is not judged again"
+    assert refused(hub, cordoned, context=asking) == {}, "what was kept is not judged again"
 
 
 def test_everything_wrong_is_told_with_a_remedy() -> None:
@@ -289,13 +290,15 @@ def test_what_clusters_have_stays_where_it_is(
     assert list(told) == ([path] if path else [])
     assert all("register another hub" in words for words in told.values())
     assert refused(before, after) == {}, "a hub with nothing on it may be made another"
-    assert rules.moves(before, after) == path
+    assert HubRules().fields_fixed_in_use(before, after) == path
 
 
 def test_a_kubernetes_hub_has_a_namespace_of_ours_unless_it_names_one() -> None:
-    assert rules.complete(a_hub(kubeconfig=GOOD)).spec.namespace == "boatyard-system"
-    assert rules.complete(a_hub(kubeconfig=GOOD, namespace="ours")).spec.namespace == "ours"
-    assert rules.complete(a_hub(drivers={"dns": "sim"})).spec.namespace == ""
+    assert HubRules().fill_defaults(a_hub(kubeconfig=GOOD)).spec.namespace == "boatyard-system"
+    assert (
+        HubRules().fill_defaults(a_hub(kubeconfig=GOOD, namespace="ours")).spec.namespace == "ours"
+    )
+    assert HubRules().fill_defaults(a_hub(drivers={"dns": "sim"})).spec.namespace == ""
 
 
 def test_the_names_are_those_of_the_objects_on_the_hub() -> None:

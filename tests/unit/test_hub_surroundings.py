@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.check.evaluate import judge, judge_surroundings
-from boatyard.resources.hubs.check.model import WARNED, Need, Rights, Roles, Surroundings
-from boatyard.resources.hubs.check.requirements import needed_crds
+from boatyard.resources.hubs.check.evaluate import evaluate_prerequisites, evaluate_snapshot
+from boatyard.resources.hubs.check.model import WARNED, ClusterPrerequisites, Need, Rights, Roles
+from boatyard.resources.hubs.check.requirements import list_needed_crds
 from tests.unit.test_hub_judging import NOW, ROLES, a_hub, a_look, said
 
 PODS = Need("", "pods", "get")
@@ -31,16 +31,22 @@ HOSTED = {"platform": "hosted"}
         pytest.param({}, {"metallb": False}, ["load balancer"], id="no load balancer"),
         pytest.param({"hosted.publish": "Route"}, {"metallb": False}, [], id="and none needed"),
         pytest.param({}, {"address_pools": 0}, ["load balancer"], id="one without addresses"),
-        pytest.param({}, {"metallb": False, "balanced": True}, [], id="another than MetalLB"),
+        pytest.param(
+            {}, {"metallb": False, "has_balanced_service": True}, [], id="another than MetalLB"
+        ),
         pytest.param(
             {}, {"metallb": False, "providers": frozenset({"aws"})}, [], id="that of a cloud"
         ),
-        pytest.param({}, {"operator_lacks": {"f": [PODS]}}, ["operator's rights"], id="rights"),
-        pytest.param({}, {"operator_lacks": None}, ["operator's rights"], id="rights unseen"),
+        pytest.param(
+            {}, {"operator_missing_rights": {"f": [PODS]}}, ["operator's rights"], id="rights"
+        ),
+        pytest.param(
+            {}, {"operator_missing_rights": None}, ["operator's rights"], id="rights unseen"
+        ),
         pytest.param({}, {"storage_classes": None}, ["storage class"], id="classes unseen"),
         pytest.param(
             {},
-            {"metallb": False, "balanced": None, "providers": None},
+            {"metallb": False, "has_balanced_service": None, "providers": None},
             ["load balancer"],
             id="a load balancer unseen",
         ),
@@ -50,27 +56,31 @@ def test_what_clusters_will_lack_is_a_warning(
     settings: dict[str, str], around: dict[str, Any], expected: list[str]
 ) -> None:
     hub = a_hub(drivers=HOSTED, settings=settings)
-    served = {(crd.api, crd.plural) for crd in needed_crds(hub)}
+    served = {(crd.api_version, crd.plural) for crd in list_needed_crds(hub)}
     good: dict[str, Any] = {
         "storage_classes": {"a": True},
         "metallb": True,
         "address_pools": 1,
-        "balanced": False,
+        "has_balanced_service": False,
         "providers": frozenset(),
-        "operator_lacks": {},
+        "operator_missing_rights": {},
     }
 
-    found = said(hub, served=frozenset(served), around=Surroundings(**{**good, **around}))
+    found = said(
+        hub,
+        served_resources=frozenset(served),
+        prerequisites=ClusterPrerequisites(**{**good, **around}),
+    )
 
     assert found == dict.fromkeys(expected, (WARNED, ""))
 
 
 def test_of_an_operator_that_is_not_ours_nothing_is_said() -> None:
-    seen = a_look(around=Surroundings(operator_lacks={}))
+    seen = a_look(prerequisites=ClusterPrerequisites(operator_missing_rights={}))
     elsewhere = a_hub(settings={"kube.operator-lease": "none"})
 
     def lines(hub: Hub, roles: Roles) -> set[str]:
-        return {one.check for one in judge(hub, seen, roles, NOW)}
+        return {one.check for one in evaluate_snapshot(hub, seen, roles, NOW)}
 
     assert "operator's rights" in lines(a_hub(), ROLES)
     assert "operator's rights" not in lines(elsewhere, ROLES)
@@ -80,7 +90,9 @@ def test_of_an_operator_that_is_not_ours_nothing_is_said() -> None:
 def test_each_right_is_granted_by_its_own_file() -> None:
     lacks = {"one.yaml": [PODS], "two.yaml": [], "three.yaml": [Need("", "pods", "list")]}
 
-    (found,) = judge_surroundings(a_hub(), Surroundings(operator_lacks=lacks), ROLES)
+    (found,) = evaluate_prerequisites(
+        a_hub(), ClusterPrerequisites(operator_missing_rights=lacks), ROLES
+    )
 
     assert found.message == "it may not get pods, list pods"
     assert found.remedy == "apply one.yaml and three.yaml to the hub"
@@ -89,20 +101,23 @@ def test_each_right_is_granted_by_its_own_file() -> None:
 @pytest.mark.parametrize(
     "settings, around, expected",
     [
-        pytest.param({}, {"automation_lacks": ()}, {}, id="no secret is named"),
+        pytest.param({}, {"automation_missing_rights": ()}, {}, id="no secret is named"),
         pytest.param(
-            {}, {"automation_lacks": (PODS,)}, {"automation's rights": "eda.yaml"}, id="rights"
+            {},
+            {"automation_missing_rights": (PODS,)},
+            {"automation's rights": "eda.yaml"},
+            id="rights",
         ),
         pytest.param({}, {}, {"automation's rights": "can-i"}, id="rights unseen"),
         pytest.param(
             {"eda.secret": "token"},
-            {"automation_lacks": (), "automation_secret": False},
+            {"automation_missing_rights": (), "has_automation_secret": False},
             {"automation's secret": "create it"},
             id="no secret",
         ),
         pytest.param(
             {"eda.secret": "token"},
-            {"automation_lacks": ()},
+            {"automation_missing_rights": ()},
             {"automation's secret": "service.yaml"},
             id="a secret unseen",
         ),
@@ -114,7 +129,7 @@ def test_what_playbooks_will_lack(
     hub = a_hub(drivers={"automation": "eda"}, settings=settings)
     roles = Roles(automation=Rights(({"verbs": ["get"]},)))
 
-    found = judge_surroundings(hub, Surroundings(**around), roles)
+    found = evaluate_prerequisites(hub, ClusterPrerequisites(**around), roles)
 
     told = {one.check: one.remedy for one in found if one.result == WARNED}
     assert list(told) == list(expected)

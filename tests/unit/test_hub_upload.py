@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from boatyard.client.hub_kubeconfig import flattened
+from boatyard.client.hub_kubeconfig import flatten_kubeconfig
 from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import Refused
 from boatyard.resources.hubs import kubeconfigs
@@ -28,9 +28,9 @@ def test_files_go_along(tmp_path: Path) -> None:
         user={"token": None, "client-certificate": "crt", "client-key": str(tmp_path / "key")},
     )
 
-    sent = flattened(text, "", tmp_path)
+    sent = flatten_kubeconfig(text, "", tmp_path)
 
-    assert kubeconfigs.read(sent).violations == ()
+    assert kubeconfigs.read_summary(sent).violations == ()
     config = read_kubeconfig(sent)
     assert (config.ca, config.certificate, config.key) == (authority.pem, certificate, key)
 
@@ -38,7 +38,7 @@ def test_files_go_along(tmp_path: Path) -> None:
 def test_a_token_in_a_file_goes_along(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("abc\n")
 
-    sent = flattened(kubeconfig(user={"token": None, "tokenFile": "t"}), "", tmp_path)
+    sent = flatten_kubeconfig(kubeconfig(user={"token": None, "tokenFile": "t"}), "", tmp_path)
 
     assert read_kubeconfig(sent).token == "abc"
 
@@ -49,7 +49,7 @@ def test_what_is_inside_wins_over_files(tmp_path: Path) -> None:
         cluster={"certificate-authority": "gone", "certificate-authority-data": inside}
     )
 
-    assert kubeconfigs.read(flattened(text, "", tmp_path)).violations == ()
+    assert kubeconfigs.read_summary(flatten_kubeconfig(text, "", tmp_path)).violations == ()
 
 
 def test_only_the_context_that_is_named_is_sent() -> None:
@@ -64,7 +64,7 @@ def test_only_the_context_that_is_named_is_sent() -> None:
         ],
     )
 
-    sent = flattened(text, "y", Path())
+    sent = flatten_kubeconfig(text, "y", Path())
 
     assert read_kubeconfig(sent).token == "hers"
     assert read_kubeconfig(sent).server == SERVER
@@ -89,7 +89,7 @@ def test_only_the_context_that_is_named_is_sent() -> None:
 )
 def test_what_cannot_be_sent_is_refused_here(text: bytes, context: str, words: str) -> None:
     with pytest.raises(Refused) as raised:
-        flattened(text, context, Path("/nowhere"))
+        flatten_kubeconfig(text, context, Path("/nowhere"))
 
     assert words in str(raised.value)
     assert raised.value.violations[0].remedy

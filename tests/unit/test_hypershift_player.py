@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from boatyard.fakes.hypershift.writes import Create, Remove, Report, place_of
-from tests.support.hypershift_manifests import hosted_cluster, node_pool
-from tests.support.hypershift_scenes import (
+from boatyard.fakes.hypershift.writes import CreateObject, DeleteObject, UpdateStatus, target_of
+from tests.support.kube_hub.hypershift_manifests import hosted_cluster, node_pool
+from tests.support.kube_hub.memory_api import MemoryApi
+from tests.support.kube_hub.memory_clusters import (
     INSTANT,
     KUBEVIRT,
     REALISTIC,
@@ -15,7 +16,6 @@ from tests.support.hypershift_scenes import (
     reason,
     said,
 )
-from tests.support.hypershift_stage import Stage
 
 # --- the way up -------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ def test_a_condition_that_stays_keeps_its_moment() -> None:
     assert since(held, "Available") > first
 
 
-def since(held: Stage, kind: str) -> str:
+def since(held: MemoryApi, kind: str) -> str:
     cluster = held.get("HostedCluster", "c")
     assert cluster is not None
     conditions = cluster["status"]["conditions"]
@@ -112,7 +112,7 @@ def test_status_tells_where_things_are() -> None:
 
 def test_a_cluster_with_identity_providers_has_no_kubeadmin() -> None:
     oauth = {"oauth": {"identityProviders": [{"name": "ours"}]}}
-    held = Stage(INSTANT, hosted_cluster("t", "c", configuration=oauth))
+    held = MemoryApi(INSTANT, hosted_cluster("t", "c", configuration=oauth))
     held.settle()
 
     cluster = held.get("HostedCluster", "c")
@@ -142,7 +142,7 @@ def test_without_a_worker_the_first_rollout_does_not_complete() -> None:
 
 
 def test_on_platform_none_nodes_are_nobodys_business() -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT,
         hosted_cluster("t", "c", platform={"type": "None"}),
         node_pool("t", "p", "c", 0, platform={"type": "None"}),
@@ -158,7 +158,7 @@ def test_on_platform_none_nodes_are_nobodys_business() -> None:
 
 
 def test_vms_become_nodes_without_agents() -> None:
-    held = Stage(
+    held = MemoryApi(
         REALISTIC,
         hosted_cluster("t", "c", platform=KUBEVIRT),
         node_pool("t", "p", "c", 3, platform=VMS),
@@ -183,7 +183,9 @@ def test_a_cluster_goes_in_order_and_leaves_nothing() -> None:
 
     assert 30 < took < 300
     assert {kind for kind, _, _ in held.held} == {"Agent"}
-    removed = [place_of(one)[0].name for one in held.written[begun:] if isinstance(one, Remove)]
+    removed = [
+        target_of(one)[0].name for one in held.written[begun:] if isinstance(one, DeleteObject)
+    ]
     assert list(dict.fromkeys(removed)) == ["NodePool", "Machine", "Namespace", "Secret"]
     states = {one["status"]["debugInfo"]["state"] for one in held.all("Agent")}
     assert states == {"known-unbound"}
@@ -209,7 +211,7 @@ def test_a_cluster_that_goes_makes_no_more_machines() -> None:
 
     held.settle()
 
-    assert not any(isinstance(one, Create) for one in held.written[begun:])
+    assert not any(isinstance(one, CreateObject) for one in held.written[begun:])
     assert held.get("HostedCluster", "c") is None
 
 
@@ -241,7 +243,7 @@ def test_a_pool_can_go_alone() -> None:
 
 
 def test_a_pool_without_a_cluster_is_left_alone_and_can_go() -> None:
-    held = Stage(INSTANT, node_pool("t", "p", "nobody", 2))
+    held = MemoryApi(INSTANT, node_pool("t", "p", "nobody", 2))
     held.settle()
     assert held.written == []
 
@@ -295,7 +297,7 @@ def test_statuses_are_reported_by_whole_and_secrets_by_name() -> None:
     held = one_cluster()
     held.settle()
 
-    reports = [one for one in held.written if isinstance(one, Report)]
-    made = [one.body["metadata"]["name"] for one in held.written if isinstance(one, Create)]
+    reports = [one for one in held.written if isinstance(one, UpdateStatus)]
+    made = [one.body["metadata"]["name"] for one in held.written if isinstance(one, CreateObject)]
     assert all("conditions" in one.status for one in reports)
     assert len(made) == len(set(made))

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from boatyard.fakes.hypershift.decide import decide
-from boatyard.fakes.hypershift.faults import ControlFile, Rule
-from tests.support.hypershift_manifests import hosted_cluster, node_pool
-from tests.support.hypershift_scenes import (
+from boatyard.fakes.hypershift.decision import decide_cluster
+from boatyard.fakes.hypershift.faults import ControlFile, FaultRule
+from tests.support.kube_hub.hypershift_manifests import hosted_cluster, node_pool
+from tests.support.kube_hub.memory_api import MemoryApi
+from tests.support.kube_hub.memory_clusters import (
     DELETE_MACHINE,
     INSTANT,
     KUBEVIRT,
@@ -24,7 +25,6 @@ from tests.support.hypershift_scenes import (
     reason,
     said,
 )
-from tests.support.hypershift_stage import Stage
 
 Object = dict[str, Any]
 
@@ -34,7 +34,7 @@ Object = dict[str, Any]
 
 @pytest.mark.parametrize("by", ["annotation", "file"])
 def test_a_blocked_cluster_never_gets_available_and_says_why(by: str) -> None:
-    rules = (Rule("HostedCluster", "blocked", "QuotaExceeded", name="c*"),)
+    rules = (FaultRule("HostedCluster", "blocked", "QuotaExceeded", name="c*"),)
     held = one_cluster(replace(INSTANT, control=ControlFile(rules)) if by == "file" else INSTANT)
     if by == "annotation":
         held.plant("HostedCluster", "c", "blocked=QuotaExceeded")
@@ -269,7 +269,7 @@ OVERLAPPING = {
     ],
 )
 def test_what_the_crd_lets_pass_is_invalid_configuration(spec: Object, field: str) -> None:
-    held = Stage(INSTANT, hosted_cluster("t", "c", **spec))
+    held = MemoryApi(INSTANT, hosted_cluster("t", "c", **spec))
     held.settle()
 
     cluster = held.get("HostedCluster", "c")
@@ -282,7 +282,7 @@ def test_what_the_crd_lets_pass_is_invalid_configuration(spec: Object, field: st
 
 def test_a_namespace_that_would_be_too_long_is_invalid_configuration() -> None:
     name = "c" * 62
-    held = Stage(INSTANT, hosted_cluster("t", name))
+    held = MemoryApi(INSTANT, hosted_cluster("t", name))
     held.settle()
 
     assert said(held.get("HostedCluster", name))["ValidConfiguration"] == "False"
@@ -312,14 +312,14 @@ def test_a_pull_secret_is_needed(keys: frozenset[str] | None, why: str) -> None:
         "HostedCluster", "c", {"metadata": {"finalizers": ["hypershift.openshift.io/finalizer"]}}
     )
     held.edit("HostedCluster", "c", {"spec": {"infraID": "c-1", "clusterID": "x"}})
-    seen = replace(held.see("t", "c"), pools=(), given={"pull": keys})
-    decision = decide(seen, INSTANT, held.now)
+    seen = replace(held.see("t", "c"), pools=(), input_keys={"pull": keys})
+    decision = decide_cluster(seen, INSTANT, held.now)
     held.carry_out(decision)
 
     cluster = held.get("HostedCluster", "c")
     assert reason(cluster, "ValidReleaseImage") == "SecretNotFound"
     assert why in message(cluster, "ValidReleaseImage")
-    assert decision.look_at is not None
+    assert decision.next_check is not None
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_a_pull_secret_is_needed(keys: frozenset[str] | None, why: str) -> None:
     ],
 )
 def test_a_pool_that_makes_no_machines(spec: Object, platform: Object) -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT, hosted_cluster("t", "c", platform=platform), node_pool("t", "p", "c", 1, **spec)
     )
     held.settle()

@@ -10,19 +10,19 @@ from typing import Any, cast
 import pytest
 
 from boatyard.fakes.hypershift import controller as loop
-from boatyard.fakes.hypershift.api import Api, ApiError
-from boatyard.fakes.hypershift.controller import Player
-from boatyard.fakes.hypershift.decide import decide as decide_as_ever
-from boatyard.fakes.hypershift.kinds import Kind
-from boatyard.fakes.hypershift.observation import Manner, Seen
-from boatyard.fakes.hypershift.pace import Pace
+from boatyard.fakes.hypershift.api_client import ApiError, ApiServerClient
+from boatyard.fakes.hypershift.controller import FakeHyperShift
+from boatyard.fakes.hypershift.decision import decide_cluster as decide_as_ever
+from boatyard.fakes.hypershift.kinds import ObjectKind
+from boatyard.fakes.hypershift.snapshot import FakeSettings, HostedClusterSnapshot
+from boatyard.fakes.hypershift.stage_delays import StageDelays
 from boatyard.fakes.hypershift.writes import Decision
-from tests.support.hypershift_manifests import hosted_cluster
+from tests.support.kube_hub.hypershift_manifests import hosted_cluster
 
 Object = dict[str, Any]
 
 
-class ToldApi:
+class RefusingApi:
     """Holds objects, refuses what it is told to refuse, and counts what was asked."""
 
     def __init__(self, *things: Object) -> None:
@@ -38,7 +38,7 @@ class ToldApi:
                 "generation": 1,
             }
 
-    async def list(self, kind: Kind, query: Mapping[str, str]) -> tuple[list[Object], str]:
+    async def list(self, kind: ObjectKind, query: Mapping[str, str]) -> tuple[list[Object], str]:
         if kind.name == "Agent":
             raise ApiError(404, "NotFound", "no such kind")
         label = query.get("labelSelector")
@@ -53,24 +53,24 @@ class ToldApi:
         await asyncio.Event().wait()
         yield "", {}
 
-    async def get(self, kind: Kind, _: str, name: str) -> Object:
+    async def get(self, kind: ObjectKind, _: str, name: str) -> Object:
         self._answer(f"GET {kind.name}")
         if kind.name == "Secret":
             return {"metadata": {"name": name}, "data": {".dockerconfigjson": ""}}
         return self.things[kind.name, name]
 
-    async def create(self, kind: Kind, body: Object) -> Object:
+    async def create(self, kind: ObjectKind, body: Object) -> Object:
         self._answer(f"POST {kind.name}")
         return self._put(kind, {**body, "metadata": {**body["metadata"], "uid": "u"}})
 
-    async def merge(self, kind: Kind, _: str, name: str, patch: Object) -> Object:
+    async def merge(self, kind: ObjectKind, _: str, name: str, patch: Object) -> Object:
         self._answer(f"PATCH {kind.name}")
         thing = self.things[kind.name, name]
         metadata = {**thing["metadata"], **patch.get("metadata", {})}
         spec = {**thing.get("spec", {}), **patch.get("spec", {})}
         return self._put(kind, {**thing, "metadata": metadata, "spec": spec})
 
-    async def apply_status(self, kind: Kind, seen: Object, status: Object) -> Object:
+    async def apply_status(self, kind: ObjectKind, seen: Object, status: Object) -> Object:
         self._answer(f"STATUS {kind.name}")
         return self._put(kind, {**seen, "status": status})
 
@@ -79,7 +79,7 @@ class ToldApi:
         if self.refuse.get(what):
             raise self.refuse[what].pop(0)
 
-    def _put(self, kind: Kind, thing: Object) -> Object:
+    def _put(self, kind: ObjectKind, thing: Object) -> Object:
         self.version += 1
         metadata = {**thing["metadata"], "resourceVersion": str(self.version)}
         put = {**thing, "metadata": metadata}
@@ -93,9 +93,13 @@ class ToldApi:
 
 
 @contextlib.asynccontextmanager
-async def played(api: ToldApi) -> AsyncIterator[Player]:
+async def played(api: RefusingApi) -> AsyncIterator[FakeHyperShift]:
     clock = asyncio.get_running_loop().time
-    player = Player(cast(Api, api), Manner(Pace(0.0)), lambda: 1_800_000_000.0 + clock())
+    player = FakeHyperShift(
+        cast(ApiServerClient, api),
+        FakeSettings(StageDelays(0.0)),
+        lambda: 1_800_000_000.0 + clock(),
+    )
     task = asyncio.ensure_future(player.run(lambda: None))
     try:
         yield player
@@ -112,7 +116,7 @@ async def until(right: Callable[[], bool]) -> None:
 
 
 async def test_a_kind_that_is_not_there_holds_up_nothing() -> None:
-    api = ToldApi(hosted_cluster("t", "c"))
+    api = RefusingApi(hosted_cluster("t", "c"))
     async with played(api):
         await until(lambda: api.available("c"))
 
@@ -128,7 +132,7 @@ async def test_a_kind_that_is_not_there_holds_up_nothing() -> None:
     ],
 )
 async def test_what_could_not_be_written_is_written_later(what: str, error: ApiError) -> None:
-    api = ToldApi(hosted_cluster("t", "c"))
+    api = RefusingApi(hosted_cluster("t", "c"))
     api.refuse[what] = [error, error]
     async with played(api):
         await until(
@@ -140,7 +144,7 @@ async def test_what_could_not_be_written_is_written_later(what: str, error: ApiE
 
 async def test_a_namespace_that_is_there_is_taken_over() -> None:
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t-c"}}
-    api = ToldApi(hosted_cluster("t", "c"), home)
+    api = RefusingApi(hosted_cluster("t", "c"), home)
     api.refuse["POST Namespace"] = [ApiError(409, "AlreadyExists", "there")] * 2
     async with played(api):
         await until(lambda: "PATCH Namespace" in api.asked)
@@ -150,13 +154,13 @@ async def test_a_namespace_that_is_there_is_taken_over() -> None:
 async def test_a_bug_about_one_cluster_does_not_end_the_play_for_the_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def decide(seen: Seen, manner: Manner, now: float) -> Decision:
+    def decide(seen: HostedClusterSnapshot, manner: FakeSettings, now: float) -> Decision:
         if seen.cluster is not None and seen.cluster["metadata"]["name"] == "odd":
             raise KeyError("planted")
         return decide_as_ever(seen, manner, now)
 
-    monkeypatch.setattr(loop, "decide", decide)
-    api = ToldApi(hosted_cluster("t", "odd"), hosted_cluster("t", "c"))
+    monkeypatch.setattr(loop, "decide_cluster", decide)
+    api = RefusingApi(hosted_cluster("t", "odd"), hosted_cluster("t", "c"))
     async with played(api):
         await until(lambda: api.available("c"))
         await until(lambda: "decision failed with an internal error" in caplog.text)

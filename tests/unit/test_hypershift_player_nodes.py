@@ -8,10 +8,11 @@ import pytest
 
 from boatyard.fakes.hypershift.agents import is_free
 from boatyard.fakes.hypershift.faults import ControlFile
-from boatyard.fakes.hypershift.observation import Manner
-from boatyard.fakes.hypershift.pace import Pace
-from tests.support.hypershift_manifests import RELEASE, agent, hosted_cluster, node_pool
-from tests.support.hypershift_scenes import (
+from boatyard.fakes.hypershift.snapshot import FakeSettings
+from boatyard.fakes.hypershift.stage_delays import StageDelays
+from tests.support.kube_hub.hypershift_manifests import RELEASE, agent, hosted_cluster, node_pool
+from tests.support.kube_hub.memory_api import MemoryApi
+from tests.support.kube_hub.memory_clusters import (
     DELETE_MACHINE,
     INSTANT,
     KUBEVIRT,
@@ -27,7 +28,6 @@ from tests.support.hypershift_scenes import (
     reason,
     said,
 )
-from tests.support.hypershift_stage import Stage
 
 Object = dict[str, Any]
 
@@ -36,7 +36,7 @@ Object = dict[str, Any]
 
 
 def test_machines_take_agents_that_the_selector_fits() -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT,
         hosted_cluster("t", "c"),
         node_pool("t", "p", "c", 2),
@@ -73,7 +73,7 @@ def test_a_machine_without_an_agent_waits_for_one() -> None:
 
 
 def test_two_clusters_never_share_an_agent() -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT,
         hosted_cluster("t", "c"),
         hosted_cluster("t", "d"),
@@ -195,7 +195,7 @@ def test_a_sick_node_is_repaired_where_that_is_asked_for() -> None:
 
 
 def test_agents_of_another_namespace_are_not_taken() -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT, hosted_cluster("t", "c"), node_pool("t", "p", "c", 1), agent("a", namespace="x")
     )
     held.settle()
@@ -204,7 +204,7 @@ def test_agents_of_another_namespace_are_not_taken() -> None:
 
 
 def test_pools_of_one_cluster_take_different_agents_at_once() -> None:
-    held = Stage(
+    held = MemoryApi(
         INSTANT,
         hosted_cluster("t", "c"),
         node_pool("t", "p", "c", 2),
@@ -241,7 +241,7 @@ def test_many_sick_nodes_are_not_repaired() -> None:
     ],
 )
 def test_an_agent_that_may_be_taken(change: Object, free: bool) -> None:
-    held = Stage(INSTANT, agent("a"))
+    held = MemoryApi(INSTANT, agent("a"))
     held.settle()
     held.edit("Agent", "a", change, "hosts")
 
@@ -257,7 +257,7 @@ def image(version: str) -> Object:
     return {"spec": {"release": {"image": f"{RELEASE}:{version}-multi"}}}
 
 
-def versions(held: Stage) -> list[str]:
+def versions(held: MemoryApi) -> list[str]:
     return sorted(one["spec"]["version"] for one in held.all("Machine"))
 
 
@@ -311,7 +311,7 @@ def test_in_place_one_node_after_the_other() -> None:
 
 def test_replaced_one_more_than_wanted_and_never_fewer() -> None:
     management = {"upgradeType": "Replace"}
-    held = Stage(
+    held = MemoryApi(
         REALISTIC,
         hosted_cluster("t", "c", platform=KUBEVIRT),
         node_pool("t", "p", "c", 3, platform=VMS, management=management),
@@ -360,11 +360,11 @@ def test_a_version_that_is_refused_leaves_the_cluster_running(version: str, why:
 
 def test_an_image_without_a_version_is_refused_unless_the_file_names_it() -> None:
     digest = f"{RELEASE}@sha256:{'0' * 64}"
-    held = Stage(INSTANT, hosted_cluster("t", "c", release={"image": digest}))
+    held = MemoryApi(INSTANT, hosted_cluster("t", "c", release={"image": digest}))
     held.settle()
     assert reason(held.get("HostedCluster", "c"), "ValidReleaseImage") == "InvalidImage"
 
-    held.manner = Manner(Pace(0.0), ControlFile(releases={digest: "4.20.1"}))
+    held.manner = FakeSettings(StageDelays(0.0), ControlFile(releases={digest: "4.20.1"}))
     held.settle()
 
     cluster = held.get("HostedCluster", "c")

@@ -12,25 +12,25 @@ import pytest
 
 from boatyard.fakes import hypershift
 from boatyard.fakes.hypershift.access import BadKubeconfig, read_access
-from boatyard.fakes.hypershift.cache import Copy
+from boatyard.fakes.hypershift.cache import ObjectCache
 from boatyard.fakes.hypershift.faults import (
     BadFaults,
-    complaints,
-    read_control_file,
+    find_fault_problems,
+    parse_control_file,
 )
 from boatyard.fakes.hypershift.kinds import MACHINES, NAMESPACES
-from boatyard.fakes.hypershift.pace import BadPace, Pace, read_pace
 from boatyard.fakes.hypershift.releases import (
     DEFAULT_SUPPORTED,
-    Release,
+    ReleaseImage,
+    find_skew_problem,
+    make_supported_config_map,
     read_release,
-    supported_by,
-    supported_config_map,
-    why_not_this_pool,
+    read_supported_versions,
 )
-from boatyard.fakes.hypershift.scaling import selects
-from boatyard.fakes.hypershift.schedule import Agenda
-from tests.support.hypershift_manifests import hosted_cluster
+from boatyard.fakes.hypershift.scaling import matches_selector
+from boatyard.fakes.hypershift.stage_delays import BadDelays, StageDelays, parse_delays
+from boatyard.fakes.hypershift.work_queue import DueQueue
+from tests.support.kube_hub.hypershift_manifests import hosted_cluster
 
 Object = dict[str, Any]
 
@@ -39,49 +39,49 @@ Object = dict[str, Any]
 
 @pytest.mark.parametrize("text, factor", [("instant", 0.0), ("realistic", 1.0), ("0.02", 0.02)])
 def test_a_pace(text: str, factor: float) -> None:
-    assert read_pace(text).factor == factor
+    assert parse_delays(text).factor == factor
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "nan", "inf"])
 def test_no_pace(text: str) -> None:
-    with pytest.raises(BadPace):
-        read_pace(text)
+    with pytest.raises(BadDelays):
+        parse_delays(text)
 
 
 def test_each_machine_has_a_pace_of_its_own_and_keeps_it() -> None:
-    pace = Pace(1.0)
+    pace = StageDelays(1.0)
 
-    times = {pace.of("install", f"machine-{number}") for number in range(50)}
+    times = {pace.seconds_for("install", f"machine-{number}") for number in range(50)}
 
     assert len(times) == 50
     assert 330 * 0.8 <= min(times) <= max(times) <= 330 * 1.2
-    assert pace.of("install", "a") == pace.of("install", "a")
+    assert pace.seconds_for("install", "a") == pace.seconds_for("install", "a")
 
 
 def test_a_control_file_speaks_of_objects_yet_to_come() -> None:
-    said = read_control_file(
+    said = parse_control_file(
         "faults:\n"
         "- {kind: HostedCluster, name: 'order-*', namespace: t, fault: blocked=QuotaExceeded}\n"
         "- {kind: HostedCluster, fault: slow=3}\n"
         "releases: {registry.example/x@sha256:1: 4.18.2}\n"
     )
 
-    fits = said.on("HostedCluster", hosted_cluster("t", "order-1"))
-    other = said.on("HostedCluster", hosted_cluster("t", "else"))
-    assert fits.text("blocked", "") == "QuotaExceeded"
+    fits = said.faults_of("HostedCluster", hosted_cluster("t", "order-1"))
+    other = said.faults_of("HostedCluster", hosted_cluster("t", "else"))
+    assert fits.get_text("blocked", "") == "QuotaExceeded"
     assert "blocked" not in other
-    assert other.slowness == 3
+    assert other.extra_seconds == 3
     assert said.releases == {"registry.example/x@sha256:1": "4.18.2"}
 
 
 def test_what_is_written_on_an_object_wins() -> None:
-    said = read_control_file("faults: [{kind: HostedCluster, fault: slow=3}]")
+    said = parse_control_file("faults: [{kind: HostedCluster, fault: slow=3}]")
     cluster = hosted_cluster("t", "c")
     cluster["metadata"]["annotations"] = {"player.boatyard.io/fault": "slow=5, degraded"}
 
-    planted = said.on("HostedCluster", cluster)
+    planted = said.faults_of("HostedCluster", cluster)
 
-    assert planted.slowness == 5
+    assert planted.extra_seconds == 5
     assert "degraded" in planted
 
 
@@ -105,7 +105,7 @@ def test_what_is_written_on_an_object_wins() -> None:
 )
 def test_a_control_file_that_is_not_understood_names_the_place(text: str, place: str) -> None:
     with pytest.raises(BadFaults) as caught:
-        read_control_file(text)
+        parse_control_file(text)
     assert place in str(caught.value)
 
 
@@ -113,8 +113,8 @@ def test_a_planted_fault_that_is_not_understood_is_told_and_counts_as_nothing() 
     cluster = hosted_cluster("t", "c")
     cluster["metadata"]["annotations"] = {"player.boatyard.io/fault": "degarded, slow=2"}
 
-    assert len(complaints("HostedCluster", cluster)) == 1
-    assert read_control_file("").on("HostedCluster", cluster).faults == {"slow": "2"}
+    assert len(find_fault_problems("HostedCluster", cluster)) == 1
+    assert parse_control_file("").faults_of("HostedCluster", cluster).faults == {"slow": "2"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_planted_fault_that_is_not_understood_is_told_and_counts_as_nothing() 
     ],
 )
 def test_a_tag_tells_the_version(image: str, version: str, arch: str) -> None:
-    assert read_release(image, {}) == Release(image, version, arch)
+    assert read_release(image, {}) == ReleaseImage(image, version, arch)
 
 
 @pytest.mark.parametrize("image", ["quay.example/r", "quay.example/r:latest", "r@sha256:00", ""])
@@ -153,14 +153,18 @@ def test_an_image_that_tells_no_version(image: str) -> None:
 def test_a_pool_is_never_newer_and_not_much_older(
     pool: str, control_plane: str, fits: bool
 ) -> None:
-    assert (why_not_this_pool(Release("", pool), Release("", control_plane)) == "") is fits
+    assert (
+        find_skew_problem(ReleaseImage("", pool), ReleaseImage("", control_plane)) == ""
+    ) is fits
 
 
 def test_the_supported_versions_are_what_the_config_map_says() -> None:
-    assert supported_by(supported_config_map()) == DEFAULT_SUPPORTED
-    assert supported_by({"data": {"supported-versions": '{"versions": ["4.18", 4]}'}}) == ("4.18",)
+    assert read_supported_versions(make_supported_config_map()) == DEFAULT_SUPPORTED
+    assert read_supported_versions(
+        {"data": {"supported-versions": '{"versions": ["4.18", 4]}'}}
+    ) == ("4.18",)
     for broken in (None, {}, {"data": {"supported-versions": "[]"}}):
-        assert supported_by(broken) == DEFAULT_SUPPORTED
+        assert read_supported_versions(broken) == DEFAULT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -178,16 +182,16 @@ def test_the_supported_versions_are_what_the_config_map_says() -> None:
 def test_a_label_selector(operator: str, values: list[str], fits: bool) -> None:
     selector = {"matchExpressions": [{"key": "x", "operator": operator, "values": values}]}
 
-    assert selects(selector, {"x": "a"}) is fits
-    assert selects(None, {}) is True
-    assert selects({"matchLabels": {"x": "a"}}, {"x": "b"}) is False
+    assert matches_selector(selector, {"x": "a"}) is fits
+    assert matches_selector(None, {}) is True
+    assert matches_selector({"matchLabels": {"x": "a"}}, {"x": "b"}) is False
 
 
 # --- the agenda -------------------------------------------------------------------------------
 
 
 async def test_a_key_named_often_is_handed_out_once() -> None:
-    agenda: Agenda[str] = Agenda(lambda: 0.0)
+    agenda: DueQueue[str] = DueQueue(lambda: 0.0)
     for _ in range(3):
         agenda.add("a")
     agenda.add("b")
@@ -196,7 +200,7 @@ async def test_a_key_named_often_is_handed_out_once() -> None:
 
 
 async def test_a_key_that_is_worked_on_waits_for_its_turn() -> None:
-    agenda: Agenda[str] = Agenda(lambda: 0.0)
+    agenda: DueQueue[str] = DueQueue(lambda: 0.0)
     agenda.add("a")
     assert await agenda.take() == "a"
     agenda.add("a")
@@ -204,14 +208,14 @@ async def test_a_key_that_is_worked_on_waits_for_its_turn() -> None:
     await asyncio.sleep(0)
     assert not second.done()
 
-    agenda.done("a")
+    agenda.finish("a")
 
     assert await asyncio.wait_for(second, 5) == "a"
 
 
 async def test_what_is_due_later_comes_later_and_the_earliest_moment_counts() -> None:
     now = [0.0]
-    agenda: Agenda[str] = Agenda(lambda: now[0])
+    agenda: DueQueue[str] = DueQueue(lambda: now[0])
     agenda.add_at("a", 100.0)
     agenda.add_at("a", 50.0)
     agenda.add_at("a", 70.0)
@@ -233,17 +237,19 @@ def machine(name: str, version: int, **about: Any) -> Object:
     return {"metadata": {"name": name, "namespace": "n", "resourceVersion": str(version), **about}}
 
 
-def held_by(things: Copy) -> dict[str, str]:
-    return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in things.all()}
+def held_by(things: ObjectCache) -> dict[str, str]:
+    return {
+        one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in things.list_all()
+    }
 
 
 def test_a_copy_never_goes_back() -> None:
     told: list[Object] = []
-    things = Copy(MACHINES, told.append)
+    things = ObjectCache(MACHINES, told.append)
     things.put(machine("a", 5))
 
     things.put(machine("a", 4))  # a watch that lags behind our own write
-    things.drop(machine("a", 4))  # and the end of the one before
+    things.remove(machine("a", 4))  # and the end of the one before
 
     assert held_by(things) == {"a": "5"}
     assert len(told) == 1
@@ -251,7 +257,7 @@ def test_a_copy_never_goes_back() -> None:
 
 def test_a_list_takes_away_what_it_does_not_name() -> None:
     told: list[Object] = []
-    things = Copy(MACHINES, told.append)
+    things = ObjectCache(MACHINES, told.append)
     for thing in (machine("a", 5), machine("b", 6), machine("made-since", 9)):
         things.put(thing)
 
@@ -262,7 +268,7 @@ def test_a_list_takes_away_what_it_does_not_name() -> None:
 
 
 def test_what_has_lost_its_last_finalizer_is_gone() -> None:
-    things = Copy(MACHINES, lambda _: None)
+    things = ObjectCache(MACHINES, lambda _: None)
     things.put(machine("a", 5, finalizers=["x"], deletionTimestamp="2027-01-15T08:00:00Z"))
     assert held_by(things) == {"a": "5"}
 
@@ -272,7 +278,7 @@ def test_what_has_lost_its_last_finalizer_is_gone() -> None:
 
 
 def test_a_namespace_that_goes_is_there_until_it_is_gone() -> None:
-    things = Copy(NAMESPACES, lambda _: None)
+    things = ObjectCache(NAMESPACES, lambda _: None)
     about = {"name": "n", "resourceVersion": "1", "deletionTimestamp": "2027-01-15T08:00:00Z"}
 
     things.put({"metadata": about})

@@ -13,28 +13,30 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
-from boatyard.api import issuing
-from boatyard.api.issuing import Grant
+from boatyard.api import client_certificates
+from boatyard.api.client_certificates import Grant
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import Precondition, Refused, Unavailable
-from boatyard.pki.requests import make_request
+from boatyard.pki.signing_requests import make_signing_request
 from tests.support.signing_cluster import NOW, SigningCluster
 
 HOUR = timedelta(hours=1)
 GROUPS = ("boatyard:admins", "boatyard:issued-by:ann")
 
 
-class Cluster(SigningCluster):
+class CountingSigningCluster(SigningCluster):
     """A signing cluster that certificates are asked of."""
 
-    async def issue(self, ttl: timedelta = HOUR) -> issuing.Issued:
+    async def issue(self, ttl: timedelta = HOUR) -> client_certificates.IssuedCertificate:
         client = cast(KubeClient, self)
-        return await issuing.issue(client, user="boatyard:bob", groups=GROUPS, ttl=ttl)
+        return await client_certificates.issue_certificate(
+            client, user="boatyard:bob", groups=GROUPS, ttl=ttl
+        )
 
 
 async def test_the_request_names_user_groups_and_time_and_nothing_stays() -> None:
-    cluster = Cluster()
+    cluster = CountingSigningCluster()
     issued = await cluster.issue()
     (sent,) = cluster.sent
     assert sent["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client"
@@ -66,14 +68,14 @@ async def test_the_request_names_user_groups_and_time_and_nothing_stays() -> Non
 async def test_what_is_wrong_is_refused_and_taken_out_again(
     mood: str, error: type[Exception]
 ) -> None:
-    cluster = Cluster(mood)
+    cluster = CountingSigningCluster(mood)
     with pytest.raises(error):
         await cluster.issue()
     assert cluster.requests == {}
 
 
 async def test_a_signer_that_never_signs_is_waited_for_as_long_as_the_caller_says() -> None:
-    cluster = Cluster("silent")
+    cluster = CountingSigningCluster("silent")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await cluster.issue()
@@ -81,22 +83,22 @@ async def test_a_signer_that_never_signs_is_waited_for_as_long_as_the_caller_say
 
 
 async def test_what_cannot_be_taken_out_does_not_spoil_it() -> None:
-    cluster = Cluster("stuck")
+    cluster = CountingSigningCluster("stuck")
     assert (await cluster.issue()).expires_at == NOW + HOUR
     assert len(cluster.requests) == 1, "the controller-manager removes it within the hour"
 
 
 async def test_each_request_has_a_name_of_its_own() -> None:
-    cluster = Cluster("stuck")
+    cluster = CountingSigningCluster("stuck")
     await cluster.issue()
     await cluster.issue()
     assert len(cluster.requests) == 2
 
 
 async def test_a_group_is_bound_to_its_role() -> None:
-    cluster = Cluster()
+    cluster = CountingSigningCluster()
     grant = Grant("boatyard:viewers", "view")
-    await issuing.ensure_grant(cast(KubeClient, cluster), grant)
+    await client_certificates.ensure_grant(cast(KubeClient, cluster), grant)
     (made,) = cluster.applied.values()
     assert made["roleRef"]["name"] == "view"
     assert made["subjects"][0] | {"apiGroup": ""} == {
@@ -130,13 +132,15 @@ def stored(cluster: dict[str, Any] | None = None, **user: Any) -> str:
 ])  # fmt: skip
 def test_a_stored_kubeconfig_leads_to_its_own_server_or_nowhere(text: str) -> None:
     with pytest.raises(Precondition):
-        issuing.usable(text)
+        client_certificates.parse_safe_kubeconfig(text)
 
 
 async def test_what_is_handed_out_has_the_stored_server_and_nothing_else_of_it() -> None:
-    config = issuing.usable(stored({"tls-server-name": "api.web"}, token="admin-secret"))
-    issued = await Cluster().issue()
-    text = issuing.kubeconfig(config, cluster="web-1", user="bob", issued=issued)
+    config = client_certificates.parse_safe_kubeconfig(
+        stored({"tls-server-name": "api.web"}, token="admin-secret")
+    )
+    issued = await CountingSigningCluster().issue()
+    text = client_certificates.render_kubeconfig(config, cluster="web-1", user="bob", issued=issued)
     assert "admin-secret" not in text
     found = read_kubeconfig(text)
     assert (found.server, found.ca, found.tls_server_name) == (config.server, b"ca", "api.web")
@@ -145,6 +149,6 @@ async def test_what_is_handed_out_has_the_stored_server_and_nothing_else_of_it()
 
 
 def test_a_key_is_named_by_its_public_half() -> None:
-    first, second = make_request("a"), make_request("a")
+    first, second = make_signing_request("a"), make_signing_request("a")
     assert first.digest != second.digest
     assert "PRIVATE" not in repr(first)

@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
+from boatyard.kube.circuit_breaker import CircuitBreaker
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.errors import Expired
-from boatyard.kube.gate import Gate
-from boatyard.kube.kinds import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
+from boatyard.kube.kinds import CONFIG_MAPS, NODES, PODS, SECRETS, KubeKind
 from boatyard.model.errors import Conflict, Exists, NotFound, Refused, Unavailable
-from tests.support.told_kube import Says, Silence, connected, failure, listing, thing, told_kube
+from tests.support.scripted_kube import (
+    Says,
+    Silence,
+    connected,
+    failure,
+    listing,
+    scripted_kube,
+    thing,
+)
 
 # --- paths ------------------------------------------------------------------------------------
 
@@ -27,14 +35,14 @@ from tests.support.told_kube import Says, Silence, connected, failure, listing, 
         pytest.param(PODS, ("a", "b", "status"), "/api/v1/namespaces/a/pods/b/status", id="part"),
         pytest.param(PODS, ("a", "b/../c"), "/api/v1/namespaces/a/pods/b%2F..%2Fc", id="a slash"),
         pytest.param(
-            Kind("x.io", "v2", "things", "Thing", True),
+            KubeKind("x.io", "v2", "things", "Thing", True),
             ("a", "b"),
             "/apis/x.io/v2/namespaces/a/things/b",
             id="a group",
         ),
     ],
 )
-def test_paths(kind: Kind, place: tuple[str, ...], path: str) -> None:
+def test_paths(kind: KubeKind, place: tuple[str, ...], path: str) -> None:
     assert kind.path(*place) == path
 
 
@@ -162,14 +170,14 @@ async def test_a_deletion_cut_off_and_asked_again_is_one_that_was_done() -> None
 
 async def test_every_request_that_is_cut_passes_the_gate() -> None:
     """Nobody below asks again by itself: a hub that fails would get twice as many requests as it is to get."""
-    gate = Gate(failures=2, spacing=60.0)
-    async with connected(gate=gate) as (told, client):
+    gate = CircuitBreaker(failures=2, spacing=60.0)
+    async with connected(circuit_breaker=gate) as (told, client):
         told.tell(*[Silence(cut=True)] * 8)
         for _ in range(3):
             with pytest.raises(Unavailable):
                 await client.get(CONFIG_MAPS, "a", "ns")
 
-        assert gate.failing
+        assert gate.is_open
         assert len(told.asked) == 2
 
 
@@ -186,7 +194,7 @@ async def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    async with told_kube() as told:
+    async with scripted_kube() as told:
         config = KubeConfig(told.url)
     client = KubeClient(config)
 

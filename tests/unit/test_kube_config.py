@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from boatyard.kube.config import in_cluster, read_kubeconfig
+from boatyard.kube.config import in_cluster_config, read_kubeconfig
 from boatyard.model.errors import Refused
 
 SECRET = "s3cret-t0ken"
@@ -171,7 +171,7 @@ def test_inside_a_cluster_the_service_account_is_used(tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("home\n")
     env = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
 
-    config = in_cluster(tmp_path, env)
+    config = in_cluster_config(tmp_path, env)
 
     assert config.server == "https://[fd00::1]:443"
     assert config.namespace == "home"
@@ -180,10 +180,10 @@ def test_inside_a_cluster_the_service_account_is_used(tmp_path: Path) -> None:
 
 def test_outside_of_a_cluster_that_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="KUBERNETES_SERVICE_HOST"):
-        in_cluster(tmp_path, {})
+        in_cluster_config(tmp_path, {})
     env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(Refused, match="no service account"):
-        in_cluster(tmp_path, env)
+        in_cluster_config(tmp_path, env)
 
 
 @pytest.mark.parametrize("server", ["https://me:pw@one.example", "https://me@one.example"])

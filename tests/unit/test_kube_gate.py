@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from boatyard.kube.circuit_breaker import FAILING_REASON, SPACING_SECONDS, CircuitBreaker
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
-from boatyard.kube.gate import FAILING, SPACING, Gate
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model.errors import BoatyardError, Unavailable
-from tests.support.told_kube import Says, Silence, ToldKube, failure, thing, told_kube
+from tests.support.scripted_kube import Says, ScriptedKube, Silence, failure, scripted_kube, thing
 
 
 class SteppedTime:
@@ -20,9 +20,9 @@ class SteppedTime:
         return self.now
 
 
-def passes(gate: Gate) -> bool:
+def passes(circuit_breaker: CircuitBreaker) -> bool:
     try:
-        gate.enter("GET /x")
+        circuit_breaker.check_allowed("GET /x")
     except Unavailable:
         return False
     return True
@@ -38,46 +38,48 @@ def passes(gate: Gate) -> bool:
     ],
 )
 def test_when_a_server_counts_as_failing(codes: list[int], failing: bool) -> None:
-    gate = Gate(time=SteppedTime())
+    gate = CircuitBreaker(time=SteppedTime())
 
     for code in codes:
-        gate.answered(code)
+        gate.record_response(code)
 
-    assert gate.failing == failing
+    assert gate.is_open == failing
 
 
 def test_a_failing_server_is_asked_twice_a_second_by_all_together() -> None:
     time = SteppedTime()
-    gate = Gate(time=time)
+    gate = CircuitBreaker(time=time)
     for _ in range(3):
-        gate.failed("gone")
+        gate.record_failure("gone")
 
     sent = 0
     for _ in range(1000):  # ten seconds, a hundred tries in each
         time.now += 0.01
         sent += passes(gate)
-        gate.failed("gone")
+        gate.record_failure("gone")
 
-    assert 17 <= sent <= 10 / SPACING <= 20
+    assert 17 <= sent <= 10 / SPACING_SECONDS <= 20
 
 
 def test_one_good_answer_opens_the_gate_for_all() -> None:
     time = SteppedTime()
-    gate = Gate(time=time)
+    gate = CircuitBreaker(time=time)
     for _ in range(3):
-        gate.failed("gone")
+        gate.record_failure("gone")
     assert not passes(gate)
 
-    time.now += SPACING
+    time.now += SPACING_SECONDS
     assert passes(gate)
-    gate.answered(200)
+    gate.record_response(200)
 
     assert all(passes(gate) for _ in range(100))
 
 
 async def test_what_is_not_sent_says_why_the_server_fails() -> None:
-    async with told_kube() as told:
-        client = KubeClient(KubeConfig(told.url), gate=Gate(time=SteppedTime()))
+    async with scripted_kube() as told:
+        client = KubeClient(
+            KubeConfig(told.url), circuit_breaker=CircuitBreaker(time=SteppedTime())
+        )
         told.tell(*[failure(500, "InternalError", "boom")] * 3)
         for _ in range(3):
             with pytest.raises(Unavailable):
@@ -86,7 +88,7 @@ async def test_what_is_not_sent_says_why_the_server_fails() -> None:
         with pytest.raises(Unavailable, match="answered 500") as raised:
             await client.get(CONFIG_MAPS, "b", "ns")
 
-        assert raised.value.reason == FAILING
+        assert raised.value.reason == FAILING_REASON
         assert len(told.asked) == 3
         await client.close()
 
@@ -100,16 +102,16 @@ async def test_what_is_not_sent_says_why_the_server_fails() -> None:
     ],
 )
 async def test_what_the_client_tells_the_gate(answer: Says | Silence, failing: bool) -> None:
-    gate = Gate(time=SteppedTime())
-    async with told_kube() as told:
-        client = KubeClient(KubeConfig(told.url), gate=gate, timeout=0.1)
+    gate = CircuitBreaker(time=SteppedTime())
+    async with scripted_kube() as told:
+        client = KubeClient(KubeConfig(told.url), circuit_breaker=gate, timeout=0.1)
         await ask_thrice(told, client, answer)
         await client.close()
 
-    assert gate.failing == failing
+    assert gate.is_open == failing
 
 
-async def ask_thrice(told: ToldKube, client: KubeClient, answer: Says | Silence) -> None:
+async def ask_thrice(told: ScriptedKube, client: KubeClient, answer: Says | Silence) -> None:
     told.tell(*[answer] * 3)
     for _ in range(3):
         with pytest.raises(BoatyardError):
@@ -117,13 +119,13 @@ async def ask_thrice(told: ToldKube, client: KubeClient, answer: Says | Silence)
 
 
 async def test_an_eviction_that_a_budget_keeps_says_nothing_about_the_server() -> None:
-    gate = Gate(time=SteppedTime())
-    async with told_kube() as told:
-        client = KubeClient(KubeConfig(told.url), gate=gate)
+    gate = CircuitBreaker(time=SteppedTime())
+    async with scripted_kube() as told:
+        client = KubeClient(KubeConfig(told.url), circuit_breaker=gate)
         kept = failure(429, details={"causes": [{"reason": "DisruptionBudget"}]})
         told.tell(kept, kept, kept)
         for _ in range(3):
             assert not await client.evict("p", "ns")
         await client.close()
 
-    assert not gate.failing
+    assert not gate.is_open

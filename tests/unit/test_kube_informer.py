@@ -12,9 +12,9 @@ import pytest
 from boatyard.kube.informer import Informer, split_key
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model.errors import Unavailable
-from tests.support.told_kube import (
+from tests.support.scripted_kube import (
     Says,
-    ToldKube,
+    ScriptedKube,
     Watches,
     bookmark,
     connected,
@@ -28,7 +28,7 @@ from tests.support.told_kube import (
 
 
 @asynccontextmanager
-async def informed(*answers: Any, **more: Any) -> AsyncIterator[tuple[ToldKube, Informer]]:
+async def informed(*answers: Any, **more: Any) -> AsyncIterator[tuple[ScriptedKube, Informer]]:
     """An informer at work on a server that gives these answers, then nothing any more."""
     async with connected() as (told, client):
         told.tell(*answers)
@@ -42,10 +42,10 @@ async def informed(*answers: Any, **more: Any) -> AsyncIterator[tuple[ToldKube, 
 
 
 async def keys(informer: Informer, count: int) -> list[str]:
-    return [await informer.next() for _ in range(count)]
+    return [await informer.next_key() for _ in range(count)]
 
 
-def versions_asked(told: ToldKube) -> list[str]:
+def versions_asked(told: ScriptedKube) -> list[str]:
     """Per request "list", or the version a watch was asked from."""
     return [
         asked.query.get("resourceVersion", "-") if "watch" in asked.query else "list"
@@ -72,12 +72,12 @@ async def test_many_changes_of_one_object_are_one_with_the_last_state() -> None:
     async with informed(listing(5, thing("a", 1)), Watches(tuple(changes))) as (told, informer):
         await told.until_asked(3)
 
-        assert informer.waiting == 1
-        assert await informer.next() == "ns/a"
+        assert informer.pending_count == 1
+        assert await informer.next_key() == "ns/a"
         seen = informer.get("ns/a")
         assert seen is not None
         assert seen["data"] == {"n": 59}
-        assert informer.waiting == 0
+        assert informer.pending_count == 0
 
 
 async def test_a_watch_that_ends_is_resumed_from_the_last_event() -> None:
@@ -97,7 +97,7 @@ async def test_bookmarks_alone_move_the_place_to_resume_from() -> None:
         await told.until_asked(3)
 
         assert versions_asked(told) == ["list", "5", "90"]
-        assert informer.waiting == 0
+        assert informer.pending_count == 0
 
 
 async def test_a_watch_without_a_sign_is_resumed() -> None:
@@ -155,15 +155,15 @@ async def test_a_server_that_is_away_is_asked_ever_more_slowly_and_the_copy_stay
         Watches((bookmark(6),), then="hang"),
     ) as (told, informer):
         rests: list[float] = []
-        rest = informer._rest
+        rest = informer._wait_before_retry
 
         async def counted() -> None:
             if informer._failures:
-                rests.append(informer.pause)
+                rests.append(informer.retry_delay)
                 assert informer.problem
             await rest()
 
-        informer._rest = counted  # type: ignore[method-assign]
+        informer._wait_before_retry = counted  # type: ignore[method-assign]
         await told.until_asked(9)
 
         assert rests == [0.01, 0.02, 0.04, 0.04, 0.04, 0.04, 0.04]
@@ -224,7 +224,7 @@ async def test_a_server_without_initial_events_is_listed() -> None:
         told,
         informer,
     ):
-        assert await informer.next() == "ns/a"
+        assert await informer.next_key() == "ns/a"
         await told.until_asked(3)
         assert versions_asked(told) == ["-", "list", "5"]
 
@@ -239,14 +239,14 @@ async def test_callbacks_see_what_was_and_what_is() -> None:
         await told.until_asked(3)
 
         assert seen == [("ns/a", False, True), ("ns/a", True, True), ("ns/a", True, False)]
-        assert informer.waiting == 0, "nobody asks for keys, so none are kept"
+        assert informer.pending_count == 0, "nobody asks for keys, so none are kept"
 
 
 async def test_managed_fields_are_not_kept() -> None:
     item = thing("a", 1)
     item["metadata"]["managedFields"] = [{"manager": "x"}]
     async with informed(listing(5, item)) as (_, informer):
-        key = await informer.next()
+        key = await informer.next_key()
 
         kept = informer.get(key)
         assert kept is not None
@@ -264,12 +264,12 @@ async def test_closing_the_client_ends_the_informer_and_who_waits_for_it() -> No
             await running
 
         with pytest.raises(Unavailable):
-            await informer.next()
+            await informer.next_key()
 
 
 async def test_a_marked_key_is_given_again() -> None:
     async with informed(listing(5, thing("a", 1))) as (_, informer):
-        key = await informer.next()
-        informer.mark(key)
-        assert await informer.next() == key
+        key = await informer.next_key()
+        informer.mark_changed(key)
+        assert await informer.next_key() == key
         assert split_key(key) == ("ns", "a")

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from boatyard.kube.patience import MOST_TRIES, pause_before_retry
-from boatyard.kube.transport import Answer, Question
+from boatyard.kube.retry_policy import MOST_TRIES, pause_before_retry
+from boatyard.kube.transport import KubeRequest, KubeResponse
 
-GET, POST = Question("GET", "/api/v1/pods"), Question("POST", "/api/v1/pods")
+GET, POST = KubeRequest("GET", "/api/v1/pods"), KubeRequest("POST", "/api/v1/pods")
 
 
-def answer(code: int, body: bytes = b"", **headers: str) -> Answer:
+def answer(code: int, body: bytes = b"", **headers: str) -> KubeResponse:
     named = CIMultiDict({name.replace("_", "-"): value for name, value in headers.items()})
-    return Answer(code, CIMultiDictProxy(named), body)
+    return KubeResponse(code, CIMultiDictProxy(named), body)
 
 
 BUDGET = msgspec.json.encode(
@@ -42,6 +42,6 @@ BUDGET = msgspec.json.encode(
     ],
 )
 def test_the_pause_before_the_next_try(
-    question: Question, response: Answer | None, tries: int, pause: float | None
+    question: KubeRequest, response: KubeResponse | None, tries: int, pause: float | None
 ) -> None:
     assert pause_before_retry(question, response, tries) == pytest.approx(pause)

@@ -15,7 +15,7 @@ from boatyard.checks.port import Subject
 from boatyard.model.errors import NotFound, Unavailable
 from boatyard.model.generated.boatyard import Item, Order, OrderSpec
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.context import StepContext
 from boatyard.resources.orders.steps.validate import ensure_check
 
 FACTS = {
@@ -26,19 +26,19 @@ FACTS = {
 }
 
 
-class Asked:
+class RecordingKubeChecks:
     """Checks that remember what they were given."""
 
     def __init__(self, needs_kubeconfig: bool) -> None:
         self.needs_kubeconfig = needs_kubeconfig
         self.subjects: list[Subject] = []
 
-    async def ask(self, name: str, subject: Subject) -> Outcome:
+    async def run_check(self, name: str, subject: Subject) -> Outcome:
         self.subjects.append(subject)
         return Done()
 
 
-class Platform:
+class AccessOnlyPlatform:
     def __init__(self, kubeconfig: str) -> None:
         self.kubeconfig = kubeconfig
         self.asked = 0
@@ -54,11 +54,11 @@ async def resolve(name: str) -> str | None:
     return "192.0.2.1"
 
 
-async def validated(checks: Asked, platform: Platform) -> Outcome:
+async def validated(checks: RecordingKubeChecks, platform: AccessOnlyPlatform) -> Outcome:
     drivers = SimpleNamespace(
         checks=checks, platform=platform, dns=SimpleNamespace(resolve=resolve)
     )
-    context = Context(
+    context = StepContext(
         order=Order(id="order-1", spec=OrderSpec(version="1.36.3")),
         drivers=drivers,  # type: ignore[arg-type]
         book=None,  # type: ignore[arg-type]
@@ -69,7 +69,10 @@ async def validated(checks: Asked, platform: Platform) -> Outcome:
 
 
 async def test_who_needs_a_kubeconfig_gets_it() -> None:
-    checks, platform = Asked(needs_kubeconfig=True), Platform("the kubeconfig")
+    checks, platform = (
+        RecordingKubeChecks(needs_kubeconfig=True),
+        AccessOnlyPlatform("the kubeconfig"),
+    )
 
     assert await validated(checks, platform) == Done()
 
@@ -81,7 +84,10 @@ async def test_who_needs_a_kubeconfig_gets_it() -> None:
 
 
 async def test_who_does_not_need_a_kubeconfig_gets_none() -> None:
-    checks, platform = Asked(needs_kubeconfig=False), Platform("the kubeconfig")
+    checks, platform = (
+        RecordingKubeChecks(needs_kubeconfig=False),
+        AccessOnlyPlatform("the kubeconfig"),
+    )
 
     await validated(checks, platform)
 
@@ -90,9 +96,9 @@ async def test_who_does_not_need_a_kubeconfig_gets_none() -> None:
 
 
 async def test_a_cluster_nobody_is_let_into_is_waited_for() -> None:
-    checks = Asked(needs_kubeconfig=True)
+    checks = RecordingKubeChecks(needs_kubeconfig=True)
 
-    outcome = await validated(checks, Platform(""))
+    outcome = await validated(checks, AccessOnlyPlatform(""))
 
     assert isinstance(outcome, Waiting)
     assert checks.subjects == []
@@ -124,4 +130,4 @@ async def test_a_clusters_kubeconfig_reaches_nothing_of_ours(user: dict[str, Any
     subject = Subject("key", "", "", "", "", (), "", kubeconfig=json.dumps(kubeconfig))
 
     with pytest.raises(Unavailable, match="this machine"):
-        await KubeChecks().ask("nodes", subject)
+        await KubeChecks().run_check("nodes", subject)

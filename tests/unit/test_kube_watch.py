@@ -11,9 +11,9 @@ import pytest
 from boatyard.kube.client import KubeClient
 from boatyard.kube.errors import Expired
 from boatyard.kube.kinds import CONFIG_MAPS
-from boatyard.kube.watching import WatchEvent
+from boatyard.kube.watch_stream import WatchEvent
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from tests.support.told_kube import (
+from tests.support.scripted_kube import (
     Says,
     Silence,
     Watches,
@@ -25,7 +25,7 @@ from tests.support.told_kube import (
 )
 
 
-async def told_by(
+async def answered_by(
     client: KubeClient, **more: float
 ) -> tuple[list[WatchEvent], BoatyardError | None]:
     """All events until the end, and what the end was."""
@@ -46,7 +46,7 @@ async def test_events_come_in_order_and_bookmarks_with_them() -> None:
         told.tell(Watches((event("ADDED", "a", 6, data={"x": big}), b"\n", bookmark(9))))
         told.tell(Watches((event("DELETED", "a", 10),)))
 
-        events, end = await told_by(client)
+        events, end = await answered_by(client)
 
         assert [(seen.type, seen.resource_version) for seen in events] == [
             ("ADDED", "6"),
@@ -60,7 +60,7 @@ async def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
     async with connected() as (told, client):
         told.tell(Watches())
 
-        await told_by(client, seconds=77)
+        await answered_by(client, seconds=77)
 
         query = told.asked[0].query
         assert query["watch"] == query["allowWatchBookmarks"] == "true"
@@ -72,7 +72,7 @@ async def test_initial_events_end_with_a_bookmark_that_says_so() -> None:
         told.tell(Watches((event("ADDED", "a", 6), bookmark(7, initial=True), bookmark(8))))
 
         watch = client.watch(CONFIG_MAPS, "ns", resource_version="", initial=True)
-        ends = [seen.ends_initial async for seen in watch]
+        ends = [seen.is_initial_end async for seen in watch]
 
         assert ends == [False, True, False]
         assert told.asked[0].query["sendInitialEvents"] == "true"
@@ -91,7 +91,7 @@ async def test_a_version_no_longer_kept_is_expired(answer: Watches | Says) -> No
     async with connected() as (told, client):
         told.tell(answer)
 
-        events, end = await told_by(client)
+        events, end = await answered_by(client)
 
         assert isinstance(end, Expired)
         assert events == []
@@ -126,7 +126,7 @@ async def test_an_end_out_of_order_is_unavailable(answer: Watches, reason: str) 
     async with connected() as (told, client):
         told.tell(answer)
 
-        events, end = await told_by(client, silence=0.2)
+        events, end = await answered_by(client, silence=0.2)
 
         assert [seen.resource_version for seen in events] == ["6"]
         assert isinstance(end, Unavailable)
@@ -149,7 +149,7 @@ async def test_any_sign_keeps_a_watch_alive() -> None:
     async with connected() as (told, client):
         told.tell(Slowly())
 
-        events, end = await told_by(client, silence=0.5)
+        events, end = await answered_by(client, silence=0.5)
 
         assert (len(events), end) == (8, None)
 
@@ -173,7 +173,7 @@ async def test_what_goes_wrong_has_its_kind(
     async with connected(timeout=0.3) as (told, client):
         told.tell(answer)
 
-        _, end = await told_by(client)
+        _, end = await answered_by(client)
 
         assert isinstance(end, kind)
         assert not isinstance(end, Expired)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from boatyard.model.caller import Caller, Role
+from boatyard.model.caller import Caller, CallerRole
 from boatyard.model.errors import Precondition, Refused
 from boatyard.model.generated.boatyard import Backup, BackupSpec, BackupState, BackupStatus
 from boatyard.model.generated.osac import (
@@ -29,16 +29,16 @@ from boatyard.model.generated.osac import (
     Metadata,
 )
 from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.resources.admission_context import AdmissionContext
 from boatyard.resources.backups import progress
-from boatyard.resources.backups import rules as backup_rules
-from boatyard.resources.cluster_templates import rules as template_rules
-from boatyard.resources.cluster_versions.upgrades import change_violation, is_newer_minor
-from boatyard.resources.clusters import rules
-from boatyard.resources.orders.attempts import Failed, Fault
-from boatyard.resources.world import World
+from boatyard.resources.backups.rules import BackupRules
+from boatyard.resources.cluster_templates.rules import ClusterTemplateRules
+from boatyard.resources.cluster_versions.upgrades import find_change_violation, is_newer_minor
+from boatyard.resources.clusters.rules import ClusterRules
+from boatyard.resources.orders.attempts import AttemptFailure, AttemptFault
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ANN = Caller("ann", "acme", Role.MEMBER)
+ANN = Caller("ann", "acme", CallerRole.MEMBER)
 AWAKE, FROZEN, STOPPED = ClusterRest.AWAKE, ClusterRest.FROZEN, ClusterRest.STOPPED
 SMALL = HostTypeReference(id="small", name="small")
 TEMPLATE = ClusterTemplate(
@@ -79,9 +79,11 @@ def a_cluster(
     )
 
 
-def a_world(*docs: Any, caller: Caller = ANN) -> World:
+def a_world(*docs: Any, caller: Caller = ANN) -> AdmissionContext:
     known = (TEMPLATE, a_version("1.35.4"), *docs)
-    return World(now=NOW, caller=caller, found={(type(doc).__name__, doc.id): doc for doc in known})
+    return AdmissionContext(
+        now=NOW, caller=caller, documents={(type(doc).__name__, doc.id): doc for doc in known}
+    )
 
 
 def changed(old: Cluster, **spec: Any) -> Cluster:
@@ -105,7 +107,7 @@ def changed(old: Cluster, **spec: Any) -> Cluster:
     ],
 )
 def test_rests_that_may_be_asked_for(old: Cluster, wish: ClusterRest) -> None:
-    assert rules.admit_update(old, changed(old, rest=wish), a_world()).spec.rest == wish
+    assert ClusterRules().admit_update(old, changed(old, rest=wish), a_world()).spec.rest == wish
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_rests_that_may_be_asked_for(old: Cluster, wish: ClusterRest) -> None:
 )
 def test_rests_that_may_not(old: Cluster, wish: ClusterRest, words: str) -> None:
     with pytest.raises(Precondition, match=words):
-        rules.admit_update(old, changed(old, rest=wish), a_world())
+        ClusterRules().admit_update(old, changed(old, rest=wish), a_world())
 
 
 @pytest.mark.parametrize("field, value", [
@@ -134,11 +136,13 @@ def test_what_rests_changes_in_nothing_else(field: str, value: Any) -> None:
     world = a_world(a_version("1.36.3"))
     asleep = a_cluster(FROZEN, ClusterState.HIBERNATED)
     with pytest.raises(Precondition, match="resume it first"):
-        rules.admit_update(asleep, changed(asleep, **{field: value}), world)
+        ClusterRules().admit_update(asleep, changed(asleep, **{field: value}), world)
     with pytest.raises(Precondition, match="resume it first"):
-        rules.admit_update(asleep, changed(asleep, rest=AWAKE, **{field: value}), world)
+        ClusterRules().admit_update(asleep, changed(asleep, rest=AWAKE, **{field: value}), world)
     with pytest.raises(Precondition, match="of its own"):
-        rules.admit_update(a_cluster(), changed(a_cluster(), rest=FROZEN, **{field: value}), world)
+        ClusterRules().admit_update(
+            a_cluster(), changed(a_cluster(), rest=FROZEN, **{field: value}), world
+        )
 
 
 # --- versions -----------------------------------------------------------------------------------
@@ -164,7 +168,7 @@ CATALOGUE = [
     ],
 )
 def test_changes_of_version_that_may_be(running: str, wanted: str) -> None:
-    assert change_violation(running, wanted, CATALOGUE) is None
+    assert find_change_violation(running, wanted, CATALOGUE) is None
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_changes_of_version_that_may_be(running: str, wanted: str) -> None:
     ],
 )
 def test_changes_of_version_that_may_not(running: str, wanted: str, remedy: str) -> None:
-    found = change_violation(running, wanted, CATALOGUE)
+    found = find_change_violation(running, wanted, CATALOGUE)
     assert found is not None
     assert remedy in found.remedy
     assert found.path == "spec.version"
@@ -188,7 +192,7 @@ def test_changes_of_version_that_may_not(running: str, wanted: str, remedy: str)
 
 def test_a_long_way_names_every_step() -> None:
     catalogue = [*CATALOGUE, a_version("1.37.2")]
-    found = change_violation("1.35.4", "1.38.0", catalogue)
+    found = find_change_violation("1.35.4", "1.38.0", catalogue)
     assert found is not None
     assert found.remedy == "go to 1.36.3 first, then 1.37.2, then 1.38.0"
 
@@ -198,10 +202,10 @@ def test_what_runs_counts_and_not_what_was_asked_for() -> None:
     failed = a_cluster(state=ClusterState.FAILED, version=ClusterVersionReference(id="v1.36.3"))
     world = a_world(a_version("1.36.3"), a_version("1.37.0"))
     back = changed(failed, version=ClusterVersionReference(id="v1.35.4"))
-    assert rules.admit_update(failed, back, world).spec.version.id == "v1.35.4"
+    assert ClusterRules().admit_update(failed, back, world).spec.version.id == "v1.35.4"
     far = changed(failed, version=ClusterVersionReference(id="v1.37.0"))
     with pytest.raises(Refused, match=r"go to 1\.36\.3 first"):
-        rules.admit_update(failed, far, world)
+        ClusterRules().admit_update(failed, far, world)
 
 
 @pytest.mark.parametrize("one, other, newer", [
@@ -225,11 +229,11 @@ def test_a_tenant_does_not_contradict_the_template() -> None:
         metadata=Metadata(name="web", tenant="acme"),
         spec=ClusterSpec(template=ClusterTemplateReference(id="ocp"), hub_labels={"disk": "fast"}),
     )
-    admitted = rules.admit_create(new, world)
+    admitted = ClusterRules().admit_create(new, world)
     assert admitted.spec.hub_labels == {"disk": "fast", "platform": "local"}
     wrong = changed(new, hub_labels={"platform": "other"})
     with pytest.raises(Refused, match="leave it out"):
-        rules.admit_create(wrong, world)
+        ClusterRules().admit_create(wrong, world)
 
 
 @pytest.mark.parametrize("field", ["hub_labels", "platform_settings"])
@@ -238,7 +242,7 @@ def test_a_tenant_does_not_contradict_the_template() -> None:
 ])  # fmt: skip
 def test_labels_and_settings_of_a_template_are_bounded(field: str, entries: dict[str, str]) -> None:
     with pytest.raises(Refused, match=field):
-        template_rules.admit_create(replace(TEMPLATE, **{field: entries}), a_world())
+        ClusterTemplateRules().admit_create(replace(TEMPLATE, **{field: entries}), a_world())
 
 
 # --- backups ------------------------------------------------------------------------------------
@@ -249,8 +253,8 @@ BACKUP = Backup(
     spec=BackupSpec(cluster="c-1"),
     status=BackupStatus(state=BackupState.PENDING, hub="hub-1", tries=2, cluster_name="web"),
 )
-BUG = Failed(Fault.BUG, "InternalError", "internal error 1a2b")
-NO_ANSWER = Failed(Fault.UNAVAILABLE, "Unavailable", "hub-1 does not answer")
+BUG = AttemptFailure(AttemptFault.BUG, "InternalError", "internal error 1a2b")
+NO_ANSWER = AttemptFailure(AttemptFault.UNAVAILABLE, "Unavailable", "hub-1 does not answer")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +268,7 @@ NO_ANSWER = Failed(Fault.UNAVAILABLE, "Unavailable", "hub-1 does not answer")
         pytest.param(NO_ANSWER, True, BackupState.FAILED, 2, id="the cluster is gone: never"),
         pytest.param(BUG, False, BackupState.PENDING, 3, id="a bug: again"),
         pytest.param(
-            Failed(Fault.REFUSED, "NoBackups", "hub-1 has none"),
+            AttemptFailure(AttemptFault.REFUSED, "NoBackups", "hub-1 has none"),
             False,
             BackupState.FAILED,
             2,
@@ -273,9 +277,9 @@ NO_ANSWER = Failed(Fault.UNAVAILABLE, "Unavailable", "hub-1 does not answer")
     ],
 )
 def test_what_a_try_makes_of_a_backup(
-    answer: Outcome | Failed, gone: bool, state: BackupState, tries: int
+    answer: Outcome | AttemptFailure, gone: bool, state: BackupState, tries: int
 ) -> None:
-    found = progress.taken(BACKUP, answer, cluster_gone=gone, now=NOW)
+    found = progress.apply_take_attempt(BACKUP, answer, cluster_gone=gone, now=NOW)
     assert (found.state, found.tries) == (state, tries)
     assert "hub-1" not in found.message, "tenants read this"
     assert (found.next_look is not None) == (state == BackupState.PENDING)
@@ -284,7 +288,7 @@ def test_what_a_try_makes_of_a_backup(
 def test_a_bug_that_comes_back_is_given_up_after_three() -> None:
     backup = BACKUP
     for _ in range(3):
-        status = progress.taken(backup, BUG, cluster_gone=False, now=NOW)
+        status = progress.apply_take_attempt(backup, BUG, cluster_gone=False, now=NOW)
         backup = replace(backup, status=status)
     assert backup.status.state == BackupState.FAILED
     assert "internal error" in backup.status.cause
@@ -292,15 +296,15 @@ def test_a_bug_that_comes_back_is_given_up_after_three() -> None:
 
 def test_a_folder_of_the_provider_is_not_told() -> None:
     backup = replace(BACKUP, spec=replace(BACKUP.spec, folder="/srv/copies"))
-    refusal = Failed(Fault.REFUSED, "NoFolder", "/srv/copies is not there")
-    found = progress.taken(backup, refusal, cluster_gone=False, now=NOW)
+    refusal = AttemptFailure(AttemptFault.REFUSED, "NoFolder", "/srv/copies is not there")
+    found = progress.apply_take_attempt(backup, refusal, cluster_gone=False, now=NOW)
     assert "/srv" not in found.message
     assert "/srv" in found.cause
 
 
 def test_a_backup_never_changes() -> None:
     with pytest.raises(Refused):
-        backup_rules.admit_update(BACKUP, BACKUP, a_world())
+        BackupRules().admit_update(BACKUP, BACKUP, a_world())
 
 
 @pytest.mark.parametrize("taken, refused", [
@@ -316,6 +320,6 @@ def test_a_backup_goes_into_the_same_or_a_later_minor(taken: str, refused: bool)
 
     if refused:
         with pytest.raises(Refused, match="later minor"):
-            rules.admit_update(old, new, world)
+            ClusterRules().admit_update(old, new, world)
     else:
-        assert rules.admit_update(old, new, world).spec.restore.backup == "b-1"
+        assert ClusterRules().admit_update(old, new, world).spec.restore.backup == "b-1"

@@ -10,10 +10,15 @@ import pytest
 
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
+from boatyard.platforms.drivers.local.api_probe import (
+    FIRST_FAILURE_LIMIT,
+    ProbeResult,
+    probe_listening,
+    probe_ready,
+)
 from boatyard.platforms.drivers.local.control_plane import ControlPlane
-from boatyard.platforms.drivers.local.first_words import HUNG_AFTER, Heard, is_ready, listens
-from boatyard.platforms.drivers.local.records import Record, Records
-from boatyard.platforms.drivers.local.rush import Rush
+from boatyard.platforms.drivers.local.records import ClusterRecord, ClusterRecords
+from boatyard.platforms.drivers.local.startup_throttle import StartupThrottle
 from tests.unit.test_local_records import record
 
 
@@ -37,30 +42,32 @@ async def answering() -> AsyncIterator[list[str]]:
 @pytest.mark.parametrize(
     "status, expected",
     [
-        ("200 OK", Heard.YES),
-        ("401 Unauthorized", Heard.STRANGER),
-        ("403 Forbidden", Heard.NO),
-        ("500 Internal Server Error", Heard.NO),
+        ("200 OK", ProbeResult.YES),
+        ("401 Unauthorized", ProbeResult.UNAUTHORIZED),
+        ("403 Forbidden", ProbeResult.NO),
+        ("500 Internal Server Error", ProbeResult.NO),
     ],
 )
-async def test_what_is_heard(answering: list[str], status: str, expected: Heard) -> None:
+async def test_what_is_heard(answering: list[str], status: str, expected: ProbeResult) -> None:
     answering[1] = status
     client = KubeClient(KubeConfig(server=answering[0]), patience=0.1)
     try:
-        assert await is_ready(client) is expected
-        assert await listens(client) is expected
+        assert await probe_ready(client) is expected
+        assert await probe_listening(client) is expected
     finally:
         await client.close()
 
 
-@pytest.mark.parametrize("heard, ended", [(Heard.NO, True), (Heard.STRANGER, False)])
+@pytest.mark.parametrize(
+    "heard, ended", [(ProbeResult.NO, True), (ProbeResult.UNAUTHORIZED, False)]
+)
 async def test_only_a_silent_api_server_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard, ended: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: ProbeResult, ended: bool
 ) -> None:
     mine, plane, stopped = old_plane(tmp_path, monkeypatch)
-    plane.say(available=True, message="")
-    for _ in range(3 * HUNG_AFTER):
-        assert not await plane._noted(mine, heard)
+    plane.set_status(available=True, message="")
+    for _ in range(3 * FIRST_FAILURE_LIMIT):
+        assert not await plane._handle_probe(mine, heard)
     assert bool(stopped) == ended
     assert not plane.available
 
@@ -71,21 +78,21 @@ async def test_each_new_beginning_is_given_twice_the_time(
     """On a full machine it needs more than a minute to start: ended each time, it never would."""
     mine, plane, stopped = old_plane(tmp_path, monkeypatch)
     looks = await looks_until_ended(plane, mine, stopped, times=7)
-    assert [count // HUNG_AFTER for count in looks] == [1, 2, 4, 8, 16, 16, 16]
+    assert [count // FIRST_FAILURE_LIMIT for count in looks] == [1, 2, 4, 8, 16, 16, 16]
 
-    assert await plane._noted(mine, Heard.YES)
-    assert await looks_until_ended(plane, mine, stopped, times=1) == [HUNG_AFTER]
+    assert await plane._handle_probe(mine, ProbeResult.YES)
+    assert await looks_until_ended(plane, mine, stopped, times=1) == [FIRST_FAILURE_LIMIT]
 
 
 async def looks_until_ended(
-    plane: ControlPlane, mine: Record, stopped: list[str], *, times: int
+    plane: ControlPlane, mine: ClusterRecord, stopped: list[str], *, times: int
 ) -> list[int]:
     looks = []
     for _ in range(times):
         stopped.clear()
         count = 0
         while not stopped:
-            assert not await plane._noted(mine, Heard.NO)
+            assert not await plane._handle_probe(mine, ProbeResult.NO)
             count += 1
         looks.append(count)
     return looks
@@ -93,9 +100,9 @@ async def looks_until_ended(
 
 def old_plane(
     folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Record, ControlPlane, list[str]]:
+) -> tuple[ClusterRecord, ControlPlane, list[str]]:
     """One whose API servers have run for hours, and who of them was stopped."""
-    records = Records(folder)
+    records = ClusterRecords(folder)
     mine = records.save(record())
     plane = ControlPlane(
         mine.slug,
@@ -103,14 +110,14 @@ def old_plane(
         mark="test",
         program=lambda version, name: Path("/nonexistent"),
         backup_place=Path,
-        rush=Rush(),
+        throttle=StartupThrottle(),
     )
     stopped: list[str] = []
 
     async def stop(names: Iterable[str], *, kill: bool = False) -> None:
         stopped.extend(names)
 
-    monkeypatch.setattr(plane.crew, "stop", stop)
-    monkeypatch.setattr(plane.crew, "age", lambda name, now: 9999.0)
-    plane.say(available=False, message="")
+    monkeypatch.setattr(plane.supervisor, "stop", stop)
+    monkeypatch.setattr(plane.supervisor, "age", lambda name, now: 9999.0)
+    plane.set_status(available=False, message="")
     return mine, plane, stopped

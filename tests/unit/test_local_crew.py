@@ -10,23 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.platforms.drivers.local.components import Component
-from boatyard.platforms.drivers.local.crew import STEADY_SECONDS, Crew, Wanted
-from boatyard.platforms.drivers.local.limits import Limits
-from boatyard.processes.marked import ProcessSpec, start
+from boatyard.platforms.drivers.local.cgroup_limits import CgroupLimits
+from boatyard.platforms.drivers.local.components import ControlPlaneComponent
+from boatyard.platforms.drivers.local.process_supervisor import (
+    STEADY_SECONDS,
+    DesiredProcess,
+    ProcessSupervisor,
+)
+from boatyard.processes.marked_processes import ProcessSpec, start_process
 
 STEADY = STEADY_SECONDS + 1
 
 
 @pytest.fixture
-async def crew(tmp_path: Path) -> AsyncIterator[Crew]:
+async def crew(tmp_path: Path) -> AsyncIterator[ProcessSupervisor]:
     run = tmp_path / "run"
     run.mkdir()
-    crew = Crew(
+    crew = ProcessSupervisor(
         f"test-{os.getpid()}-{time.monotonic_ns()}/abc",
         run,
         user=None,
-        bounds=Limits(),
+        bounds=CgroupLimits(),
         program=lambda version, name: Path("/bin/sleep"),
         on_exit=lambda: None,
     )
@@ -34,11 +38,16 @@ async def crew(tmp_path: Path) -> AsyncIterator[Crew]:
     await crew.stop_all(kill=True)
 
 
-def wanted(*names: str, version: str = "1", reads: str = "") -> list[Wanted]:
-    return [Wanted(Component(name, "sleep", ("600",), {}), version, "", reads) for name in names]
+def wanted(*names: str, version: str = "1", reads: str = "") -> list[DesiredProcess]:
+    return [
+        DesiredProcess(ControlPlaneComponent(name, "sleep", ("600",), {}), version, "", reads)
+        for name in names
+    ]
 
 
-async def test_whose_file_was_renewed_is_started_anew_one_at_a_time(crew: Crew) -> None:
+async def test_whose_file_was_renewed_is_started_anew_one_at_a_time(
+    crew: ProcessSupervisor,
+) -> None:
     names = ("manager-0", "manager-1", "scheduler-0")
     await crew.ensure(wanted(*names, reads="old"), 0.0)
     first = crew.pids()
@@ -57,7 +66,7 @@ async def test_whose_file_was_renewed_is_started_anew_one_at_a_time(crew: Crew) 
 
 
 async def test_one_of_an_older_release_that_says_nothing_of_its_files_is_renewed_too(
-    crew: Crew,
+    crew: ProcessSupervisor,
 ) -> None:
     await crew.ensure(wanted("manager-0"), 0.0)
     before = crew.pids()
@@ -69,10 +78,10 @@ async def test_one_of_an_older_release_that_says_nothing_of_its_files_is_renewed
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start somebody as another user")
 async def test_a_strangers_process_with_the_mark_does_not_stand_for_ours(
-    crew: Crew, tmp_path: Path
+    crew: ProcessSupervisor, tmp_path: Path
 ) -> None:
     (one,) = wanted("manager-0")
-    mark = crew.mark_of("manager-0").replace("once", one.digest)
+    mark = crew.make_command_mark("manager-0").replace("once", one.digest)
     spec = ProcessSpec(
         mark=mark,
         argv=("sleep", "600"),
@@ -81,18 +90,18 @@ async def test_a_strangers_process_with_the_mark_does_not_stand_for_ours(
         log=tmp_path / "stranger.log",
         user=1_500_000_002,
     )
-    stranger = start(spec)
+    stranger = start_process(spec)
     try:
         await crew.ensure([one], 0.0)
         assert crew.pids().keys() == {"manager-0"}
         assert crew.pids()["manager-0"] != stranger.pid
-        assert stranger.alive, "it is not ours to end"
+        assert stranger.is_alive, "it is not ours to end"
     finally:
         stranger.signal(signal.SIGKILL)
         stranger.close()
 
 
-async def test_another_version_is_not_waited_for(crew: Crew) -> None:
+async def test_another_version_is_not_waited_for(crew: ProcessSupervisor) -> None:
     names = ("manager-0", "manager-1")
     await crew.ensure(wanted(*names, reads="old"), 0.0)
     before = crew.pids()

@@ -12,10 +12,10 @@ import pytest
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.platforms.drivers.local.control_plane import ControlPlane
-from boatyard.platforms.drivers.local.household import Household
-from boatyard.platforms.drivers.local.nodes.machines import Machine, Machines
+from boatyard.platforms.drivers.local.local_cluster import LocalCluster
+from boatyard.platforms.drivers.local.nodes.machines import MachineSource, MachineState
 from boatyard.platforms.drivers.local.records import NodeRecord
-from tests.support.local_site import until
+from tests.support.real_clusters.environment import until
 
 NODE = NodeRecord(
     key="order-1/node/compute-0",
@@ -35,13 +35,13 @@ class OddMachines:
         self.looks = 0
         self.looked_again = asyncio.Event()
 
-    def machines(self, hub: str) -> Machines:
+    def get_machines(self, hub: str) -> MachineSource:
         return self
 
-    def check_real(self) -> None:
+    def check_real_nodes(self) -> None:
         return
 
-    async def look(self, hosts: Sequence[str]) -> Mapping[str, Machine]:
+    async def read_states(self, hosts: Sequence[str]) -> Mapping[str, MachineState]:
         self.looks += 1
         if self.looks == 1:
             raise ZeroDivisionError("planted")
@@ -53,7 +53,7 @@ class SteadyPlane:
     """Up, and never changes."""
 
     slug = "abc"
-    gone = gone_to_rest = False
+    is_gone = is_resting = False
     available = True
 
     def __init__(self, client: KubeClient) -> None:
@@ -62,12 +62,12 @@ class SteadyPlane:
         self.record = SimpleNamespace(
             hub="local", nodes={NODE.key: NODE}, wanted=wanted, version="1.36.3", leaving=False
         )
-        self.crew = SimpleNamespace(forget=lambda: None)
+        self.supervisor = SimpleNamespace(detach_all=lambda: None)
 
-    async def drive(self) -> None:
+    async def run_passes(self) -> None:
         await asyncio.Event().wait()
 
-    async def changed(self) -> None:
+    async def wait_changed(self) -> None:
         await asyncio.Event().wait()
 
     async def close(self) -> None:
@@ -81,9 +81,9 @@ async def client() -> AsyncIterator[KubeClient]:
     await client.close()
 
 
-def house_of(client: KubeClient, follow: Any, *, pause: float) -> Household:
+def house_of(client: KubeClient, follow: Any, *, pause: float) -> LocalCluster:
     plane = cast(ControlPlane, SteadyPlane(client))
-    return Household(plane, follow, real=None, on_gone=lambda: None, agent_pause=pause)
+    return LocalCluster(plane, follow, real=None, on_gone=lambda: None, agent_pause=pause)
 
 
 async def test_an_agent_that_ended_with_a_bug_is_followed_by_another(client: KubeClient) -> None:
@@ -99,7 +99,7 @@ async def test_nodes_without_an_agent_are_not_called_ready(client: KubeClient) -
     follow = OddMachines()
     house = house_of(client, follow, pause=600)
     house.start()
-    await until(lambda: "Nobody" in house.seen()[NODE.key].message, "the agent has ended")
-    seen = house.seen()[NODE.key]
+    await until(lambda: "Nobody" in house.node_states()[NODE.key].message, "the agent has ended")
+    seen = house.node_states()[NODE.key]
     assert (seen.joined, seen.ready) == (True, False), "a cluster of which that is so is degraded"
     await house.close(stop=False)

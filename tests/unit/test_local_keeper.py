@@ -15,18 +15,18 @@ from tests.unit.test_local_records import record
 
 
 async def test_a_node_whose_cluster_leaves_while_it_is_drained_is_gone(tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path, programs=cast(Any, None), follow=cast(Any, None))
+    keeper = Keeper(tmp_path, programs=cast(Any, None), node_backend=cast(Any, None))
     mine = keeper.records.save(record(nodes={NODE.key: NODE}))
 
     async def drain(node: object, *, late: bool) -> Done:
-        keeper.records.forget(mine.slug)
+        keeper.records.remove(mine.slug)
         return Done()
 
     async def end_node(node: object) -> None:
         return
 
     house = SimpleNamespace(drain=drain, end_node=end_node)
-    keeper._houses[mine.slug] = cast(Any, house)
+    keeper._clusters[mine.slug] = cast(Any, house)
     assert await keeper.release_node(NODE.key, mine.key, NODE.slot) == Done()
     assert list(keeper.records) == []
 
@@ -36,7 +36,7 @@ async def test_a_lock_of_a_backup_lives_as_long_as_somebody_needs_it(tmp_path: P
 
     async def one_after_another() -> None:
         nonlocal inside, most
-        async with backups.one("a"):
+        async with backups.get_lock("a"):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from boatyard.platforms.drivers.local import limits
-from boatyard.platforms.drivers.local.limits import Limits
+from boatyard.platforms.drivers.local import cgroup_limits
+from boatyard.platforms.drivers.local.cgroup_limits import CgroupLimits
 
 NAME = f"test-{os.getpid()}"
 # Waits for a word, then starts threads until it may not, and says how many it got.
@@ -40,14 +40,16 @@ def test_who_joins_gets_no_more_threads_than_allowed() -> None:
     with process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert limits.join(NAME, process.pid, Limits(memory=1024**3, threads=20))
+        assert cgroup_limits.add_process(
+            NAME, process.pid, CgroupLimits(memory=1024**3, threads=20)
+        )
         assert f"boatyard-{NAME}" in Path(f"/proc/{process.pid}/cgroup").read_text()
         process.stdin.write("go\n")
         process.stdin.flush()
         assert 0 < int(process.stdout.readline()) < 20
         process.kill()
-    limits.remove(NAME)
-    assert not list(limits.ROOT.glob(f"**/boatyard-{NAME}"))
+    cgroup_limits.remove_groups(NAME)
+    assert not list(cgroup_limits.CGROUP_ROOT.glob(f"**/boatyard-{NAME}"))
 
 
 BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
@@ -60,7 +62,7 @@ def test_a_cluster_gives_way_to_others_when_processors_are_few() -> None:
         subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True) for _ in range(2)
     )
     try:
-        assert limits.join(NAME, ours.pid, Limits())
+        assert cgroup_limits.add_process(NAME, ours.pid, CgroupLimits())
         before = [_processor_time(process.pid) for process in (ours, theirs)]
         end = time.monotonic() + 10
         used = [0, 0]
@@ -76,7 +78,7 @@ def test_a_cluster_gives_way_to_others_when_processors_are_few() -> None:
         theirs.kill()
         ours.wait()
         theirs.wait()
-        limits.remove(NAME)
+        cgroup_limits.remove_groups(NAME)
 
 
 def _processor_time(pid: int) -> int:
@@ -85,60 +87,62 @@ def _processor_time(pid: int) -> int:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Callable[[], Any]:
+def log_lines(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Callable[[], Any]:
     """Why, of each warning."""
-    monkeypatch.setattr(limits, "_told", set())
+    monkeypatch.setattr(cgroup_limits, "_logged_reasons", set())
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return lambda: [getattr(record, "why", "") for record in caplog.records]
 
 
 def test_limits_that_cannot_be_set_are_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[], Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_lines: Callable[[], Any]
 ) -> None:
-    monkeypatch.setattr(limits, "ROOT", tmp_path)  # no hierarchy is mounted there
+    monkeypatch.setattr(cgroup_limits, "CGROUP_ROOT", tmp_path)  # no hierarchy is mounted there
     for _ in range(3):
-        assert not limits.join(NAME, os.getpid(), Limits())
-    assert told() == [f"{tmp_path}/memory: No such file or directory"]
+        assert not cgroup_limits.add_process(NAME, os.getpid(), CgroupLimits())
+    assert log_lines() == [f"{tmp_path}/memory: No such file or directory"]
 
 
 def test_without_root_it_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, told: Callable[[], Any]
+    monkeypatch: pytest.MonkeyPatch, log_lines: Callable[[], Any]
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for _ in range(3):
-        assert not limits.join(NAME, os.getpid(), Limits())
-    assert told() == ["not run as root"]
+        assert not cgroup_limits.add_process(NAME, os.getpid(), CgroupLimits())
+    assert log_lines() == ["not run as root"]
 
 
 def test_a_group_that_does_not_go_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limits, "ROOT", tmp_path)
-    monkeypatch.setattr(limits, "_GONE_SECONDS", 0.05)
+    monkeypatch.setattr(cgroup_limits, "CGROUP_ROOT", tmp_path)
+    monkeypatch.setattr(cgroup_limits, "_REMOVE_SECONDS", 0.05)
     group = tmp_path / "pids" / f"boatyard-{NAME}"
     (group / "somebody").mkdir(parents=True)  # is in it: it cannot be removed
-    limits.remove(NAME)
+    cgroup_limits.remove_groups(NAME)
     assert [getattr(record, "group", "") for record in caplog.records] == [str(group)]
 
 
 def test_removing_nothing_is_fine() -> None:
-    limits.remove("nobody")
+    cgroup_limits.remove_groups("nobody")
 
 
-def test_somebody_who_is_not_there_cannot_join(told: Callable[[], Any]) -> None:
-    assert not limits.join(NAME, 2**22 + 1, Limits())
-    limits.remove(NAME)
+def test_somebody_who_is_not_there_cannot_join(log_lines: Callable[[], Any]) -> None:
+    assert not cgroup_limits.add_process(NAME, 2**22 + 1, CgroupLimits())
+    cgroup_limits.remove_groups(NAME)
 
 
 @pytest.mark.parametrize("unified", [False, True], ids=["one tree each", "one tree for all"])
 def test_memory_threads_and_share_are_bounded_in_both_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unified: bool
 ) -> None:
-    monkeypatch.setattr(limits, "ROOT", tmp_path)
+    monkeypatch.setattr(cgroup_limits, "CGROUP_ROOT", tmp_path)
     if unified:
         (tmp_path / "cgroup.controllers").touch()
 
-    settings = limits._settings(Limits(memory=7, threads=5, share=512))
+    settings = cgroup_limits._settings(CgroupLimits(memory=7, threads=5, cpu_shares=512))
 
     written = {file: value for _, files in settings for file, value in files.items()}
     if unified:

@@ -12,21 +12,21 @@ import pytest
 from cryptography import x509
 
 from boatyard.model.errors import Refused, Unavailable
-from boatyard.platforms.drivers.local import components, places
+from boatyard.platforms.drivers.local import allocation, components
 from boatyard.platforms.drivers.local.certificates import RENEW_BEFORE, ensure_certificates
 from boatyard.platforms.drivers.local.records import (
+    ClusterRecord,
+    ClusterRecords,
     NodeRecord,
-    Record,
-    Records,
     slug_of,
     write_durably,
 )
 from boatyard.platforms.drivers.local.versions import check_step
-from boatyard.platforms.port import ClusterWanted
+from boatyard.platforms.port import DesiredCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-WANTED = ClusterWanted(
+WANTED = DesiredCluster(
     name="web",
     version="1.36.3",
     release_image="",
@@ -34,8 +34,8 @@ WANTED = ClusterWanted(
     api_address="203.0.113.4",
     ingress_name="*.apps.web.example",
     ingress_address="203.0.113.5",
-    pod_cidr=places.POD_CIDR,
-    service_cidr=places.SERVICE_CIDR,
+    pod_cidr=allocation.POD_CIDR,
+    service_cidr=allocation.SERVICE_CIDR,
     machine_cidr="10.4.0.0/24",
     gateway="10.4.0.1",
     ssh_public_key="",
@@ -43,9 +43,9 @@ WANTED = ClusterWanted(
 )
 
 
-def record(key: str = "order-1/cluster", *, members: int = 1, **fields: object) -> Record:
+def record(key: str = "order-1/cluster", *, members: int = 1, **fields: object) -> ClusterRecord:
     ports = {name: 20_000 + n for n, name in enumerate(components.port_names(members))}
-    return Record(
+    return ClusterRecord(
         key=key,
         slug=slug_of(key),
         hub="local",
@@ -69,10 +69,10 @@ def test_a_record_is_read_again_by_the_next_keeper(tmp_path: Path) -> None:
         number=0,
         made_at=2.0,
     )
-    saved = Records(tmp_path).save(record(nodes={node.key: node}))
-    again = Records(tmp_path)
+    saved = ClusterRecords(tmp_path).save(record(nodes={node.key: node}))
+    again = ClusterRecords(tmp_path)
     assert again.find("order-1/cluster") == saved
-    assert again.holder_of("r1-n1") == node
+    assert again.find_node_by_host("r1-n1") == node
     assert again.find("order-2/cluster") is None
 
 
@@ -81,7 +81,7 @@ def test_a_directory_without_a_record_was_never_promised_to_anybody(tmp_path: Pa
     (tmp_path / "half").mkdir()
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "cluster.json.new").write_bytes(b'{"key": "order-')
-    assert list(Records(tmp_path)) == []
+    assert list(ClusterRecords(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,11 +95,11 @@ def test_a_directory_without_a_record_was_never_promised_to_anybody(tmp_path: Pa
     ],
 )
 def test_a_record_that_cannot_be_read_is_nobodys_to_remove(tmp_path: Path, damage: bytes) -> None:
-    records = Records(tmp_path)
+    records = ClusterRecords(tmp_path)
     place = tmp_path / records.save(record()).slug / "cluster.json"
     records.save(record("order-2/cluster"))
     place.write_bytes(damage)
-    again = Records(tmp_path)
+    again = ClusterRecords(tmp_path)
     assert place.read_bytes() == damage
     assert [one.key for one in again] == ["order-2/cluster"], "the others are there"
     assert list(again.unreadable.values()) == [place]
@@ -108,9 +108,9 @@ def test_a_record_that_cannot_be_read_is_nobodys_to_remove(tmp_path: Path, damag
 
 
 def test_a_removal_that_was_cut_short_is_finished_by_the_next_keeper(tmp_path: Path) -> None:
-    slug = Records(tmp_path).save(record()).slug
+    slug = ClusterRecords(tmp_path).save(record()).slug
     os.rename(tmp_path / slug, tmp_path / f".gone-{slug}")
-    assert list(Records(tmp_path)) == []
+    assert list(ClusterRecords(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,23 +125,23 @@ def test_writing_follows_no_link_that_somebody_planted(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken_or_in_use_is_not_chosen() -> None:
     with socket.socket() as busy:
-        first = places.choose_ports(("api",), (), seed="x")["api"]
-        busy.bind((places.LOOPBACK, first))
+        first = allocation.choose_ports(("api",), (), seed="x")["api"]
+        busy.bind((allocation.LOOPBACK, first))
         busy.listen()
-        second = places.choose_ports(("api",), (), seed="x")["api"]
-        third = places.choose_ports(("api",), {second}, seed="x")["api"]
+        second = allocation.choose_ports(("api",), (), seed="x")["api"]
+        third = allocation.choose_ports(("api",), {second}, seed="x")["api"]
     assert len({first, second, third}) == 3
 
 
 def test_no_port_left_is_unavailable() -> None:
     with pytest.raises(Unavailable):
-        places.choose_ports(("api",), set(places.PORTS), seed="x")
+        allocation.choose_ports(("api",), set(allocation.PORT_RANGE), seed="x")
 
 
 def test_ports_are_below_those_of_outgoing_connections() -> None:
     """Else a stopped cluster could lose its port to somebody's connection."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    assert places.PORTS.stop <= lowest
+    assert allocation.PORT_RANGE.stop <= lowest
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,17 @@ def test_ports_are_below_those_of_outgoing_connections() -> None:
     ],
 )
 def test_every_node_has_a_pod_range_of_its_own(number: int, expected: str) -> None:
-    assert places.pod_range("10.128.0.0/14", number) == expected
+    assert allocation.pod_range("10.128.0.0/14", number) == expected
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/28", "fd00::/56"])
 def test_odd_pod_ranges_are_divided_too(cidr: str) -> None:
-    assert places.pod_range(cidr, 3)
+    assert allocation.pod_range(cidr, 3)
 
 
 def test_nodes_have_addresses_on_the_subnet_as_long_as_it_has_some() -> None:
-    assert places.node_address("10.4.0.0/24", 2, otherwise="169.254.1.7") == "10.4.0.12"
-    assert places.node_address("10.4.0.0/28", 9, otherwise="169.254.1.7") == "169.254.1.7"
+    assert allocation.node_address("10.4.0.0/24", 2, otherwise="169.254.1.7") == "10.4.0.12"
+    assert allocation.node_address("10.4.0.0/28", 9, otherwise="169.254.1.7") == "169.254.1.7"
 
 
 def test_three_members_have_sockets_ports_and_peers_of_their_own() -> None:
@@ -232,7 +232,9 @@ def test_a_certificate_without_its_key_is_made_anew(tmp_path: Path) -> None:
 
 def test_the_administrators_keys_are_readable_by_us_alone(tmp_path: Path) -> None:
     group = 1_500_000_000 if os.geteuid() == 0 else None
-    mine = Record(**{f: getattr(record(), f) for f in Record.__struct_fields__} | {"user": group})
+    mine = ClusterRecord(
+        **{f: getattr(record(), f) for f in ClusterRecord.__struct_fields__} | {"user": group}
+    )
     ensure_certificates(mine, tmp_path, server="https://x", inside="https://y", now=NOW)
     for path in (tmp_path / "private").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

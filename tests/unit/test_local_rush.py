@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from boatyard.platforms.drivers.local.rush import LONGEST, Rush
+from boatyard.platforms.drivers.local.startup_throttle import MAX_WAIT_SECONDS, StartupThrottle
 
 
-class Clock:
+class RushClock:
     now = 1000.0
 
     def __call__(self) -> float:
@@ -13,60 +13,60 @@ class Clock:
 
 
 def test_who_has_arrived_waits_for_those_who_are_coming() -> None:
-    rush = Rush(Clock())
-    rush.begin("a")
-    rush.begin("b")
-    rush.arrive("a")
-    assert rush.is_on("a")
-    rush.arrive("b")
-    assert not rush.is_on("a")
+    rush = StartupThrottle(RushClock())
+    rush.mark_starting("a")
+    rush.mark_starting("b")
+    rush.mark_started("a")
+    assert rush.should_wait("a")
+    rush.mark_started("b")
+    assert not rush.should_wait("a")
 
 
 def test_one_alone_waits_for_nobody() -> None:
-    rush = Rush(Clock())
-    rush.begin("a")
-    rush.arrive("a")
-    assert not rush.is_on("a")
+    rush = StartupThrottle(RushClock())
+    rush.mark_starting("a")
+    rush.mark_started("a")
+    assert not rush.should_wait("a")
 
 
 def test_who_comes_no_more_is_not_waited_for() -> None:
-    rush = Rush(Clock())
-    rush.begin("a")
-    rush.begin("b")
-    rush.arrive("a")
-    rush.leave("b")
-    assert not rush.is_on("a")
+    rush = StartupThrottle(RushClock())
+    rush.mark_starting("a")
+    rush.mark_starting("b")
+    rush.mark_started("a")
+    rush.remove("b")
+    assert not rush.should_wait("a")
 
 
 def test_one_that_never_arrives_holds_up_nobody_for_long() -> None:
-    clock = Clock()
-    rush = Rush(clock)
-    rush.begin("stuck")
-    clock.now += LONGEST
-    rush.begin("a")
-    rush.arrive("a")
-    assert not rush.is_on("a")
+    clock = RushClock()
+    rush = StartupThrottle(clock)
+    rush.mark_starting("stuck")
+    clock.now += MAX_WAIT_SECONDS
+    rush.mark_starting("a")
+    rush.mark_started("a")
+    assert not rush.should_wait("a")
 
 
 def test_nobody_waits_for_ever_while_more_and_more_come() -> None:
-    clock = Clock()
-    rush = Rush(clock)
-    rush.begin("a")
-    rush.arrive("a")
+    clock = RushClock()
+    rush = StartupThrottle(clock)
+    rush.mark_starting("a")
+    rush.mark_started("a")
     for number in range(20):
-        rush.begin(f"other-{number}")
+        rush.mark_starting(f"other-{number}")
         clock.now += 1
-    assert not rush.is_on("a")
+    assert not rush.should_wait("a")
 
 
 def test_what_was_said_twice_counts_from_the_first_time() -> None:
-    clock = Clock()
-    rush = Rush(clock)
-    rush.begin("b")
-    clock.now += LONGEST - 1
-    rush.begin("b")
-    rush.begin("a")
-    rush.arrive("a")
-    assert rush.is_on("a")
+    clock = RushClock()
+    rush = StartupThrottle(clock)
+    rush.mark_starting("b")
+    clock.now += MAX_WAIT_SECONDS - 1
+    rush.mark_starting("b")
+    rush.mark_starting("a")
+    rush.mark_started("a")
+    assert rush.should_wait("a")
     clock.now += 2
-    assert not rush.is_on("a")
+    assert not rush.should_wait("a")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from boatyard.model.generated.boatyard import Item, Order
-from boatyard.platforms.port import ClusterSeen, NodeSeen
+from boatyard.platforms.port import ObservedCluster, ObservedNode
 from boatyard.resources.orders import plan, rules
 from tests.support.orders import CHECKS, NOW, an_order, settled
 
@@ -16,16 +16,16 @@ from tests.support.orders import CHECKS, NOW, an_order, settled
 def test_nodes_that_are_not_ready_are_counted_and_not_as_ready() -> None:
     order = settled(an_order(sizes={"compute": 2, "gpu": 1}))
     nodes = (
-        NodeSeen("compute-0", "compute", ready=True),
-        NodeSeen("compute-1", "compute", ready=False),
-        NodeSeen("gpu-0", "gpu", ready=False),
+        ObservedNode("compute-0", "compute", ready=True),
+        ObservedNode("compute-1", "compute", ready=False),
+        ObservedNode("gpu-0", "gpu", ready=False),
     )
 
     status = rules.absorb(
         order,
         items=order.status.items,
         attempts=(),
-        observation=ClusterSeen(exists=True, available=True, nodes=nodes),
+        observation=ObservedCluster(exists=True, available=True, nodes=nodes),
         access=None,
         unfinished=False,
         now=NOW,

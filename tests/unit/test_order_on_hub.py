@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boatyard.model.generated.boatyard import Order, OrderNodeSet, OrderSpec, OrderStatus
-from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
 from boatyard.orderbook.kube.mapping.status import to_status
 from boatyard.orderbook.kube.mapping.to_kube import to_spec
 from tests.support.orders import NOW
@@ -23,12 +23,12 @@ SPEC = OrderSpec(
 )
 
 
-def made(place: Place) -> dict[str, object]:
-    return to_spec("c-1", SPEC, tenant="acme", place=place, ordered_at=NOW)
+def made(order_settings: HubOrderSettings) -> dict[str, object]:
+    return to_spec("c-1", SPEC, tenant="acme", order_settings=order_settings, ordered_at=NOW)
 
 
 def test_each_field_stands_where_other_tools_look_for_it() -> None:
-    spec = made(Place(hub="hub-1"))
+    spec = made(HubOrderSettings(hub="hub-1"))
 
     assert {name: value for name, value in spec.items() if name != "boatyard"} == {
         "templateID": "small",
@@ -48,8 +48,8 @@ def test_each_field_stands_where_other_tools_look_for_it() -> None:
 
 
 def test_the_pull_secret_stands_there_for_compatible_playbooks_only() -> None:
-    assert "hidden" not in str(made(Place(hub="hub-1")))
-    assert made(Place(hub="hub-1", osac_compatible=True))["pullSecret"] == "hidden"
+    assert "hidden" not in str(made(HubOrderSettings(hub="hub-1")))
+    assert made(HubOrderSettings(hub="hub-1", osac_compatible=True))["pullSecret"] == "hidden"
 
 
 def test_workers_that_are_wanted_there_and_ready_are_three_numbers() -> None:

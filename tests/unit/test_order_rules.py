@@ -17,26 +17,26 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.outcome import Done, Waiting
-from boatyard.platforms.port import Access, ClusterSeen, NodeSeen
+from boatyard.platforms.port import ClusterAccess, ObservedCluster, ObservedNode
 from boatyard.resources.orders import rules
-from boatyard.resources.orders.attempts import Attempt, Failed, Fault
+from boatyard.resources.orders.attempts import Attempt, AttemptFailure, AttemptFault
 from tests.support.orders import NOW, an_order, being_deleted, planned, present, settled
 
 LATER = NOW + timedelta(minutes=10)
-HEALTHY = ClusterSeen(
-    exists=True, available=True, nodes=(NodeSeen("compute-0", "compute", ready=True),)
+HEALTHY = ObservedCluster(
+    exists=True, available=True, nodes=(ObservedNode("compute-0", "compute", ready=True),)
 )
-ACCESS = Access("https://api", "https://console", "kubeconfig", "kubeadmin", "secret")
+ACCESS = ClusterAccess("https://api", "https://console", "kubeconfig", "kubeadmin", "secret")
 
 
 def absorbed(
     order: Order,
     *attempts: Attempt,
     items: tuple[Item, ...] | None = None,
-    seen: ClusterSeen | None = None,
-    access: Access | None = None,
+    seen: ObservedCluster | None = None,
+    access: ClusterAccess | None = None,
     unfinished: bool = False,
-) -> rules.Absorbed:
+) -> rules.OrderUpdate:
     return rules.absorb(
         order,
         items=order.status.items if items is None else items,
@@ -48,13 +48,13 @@ def absorbed(
     )
 
 
-def tried(order: Order, key: str, answer: Done | Waiting | Failed) -> Attempt:
+def tried(order: Order, key: str, answer: Done | Waiting | AttemptFailure) -> Attempt:
     item = next(item for item in order.status.items if item.key == key)
-    return Attempt(item=item, released=item.state == ItemState.LEAVING, answer=answer)
+    return Attempt(item=item, released=item.state == ItemState.LEAVING, result=answer)
 
 
-REFUSAL = Failed(Fault.REFUSED, "NoSuchVersion", "there is no such version")
-NO_ANSWER = Failed(Fault.UNAVAILABLE, "Unavailable", "no answer")
+REFUSAL = AttemptFailure(AttemptFault.REFUSED, "NoSuchVersion", "there is no such version")
+NO_ANSWER = AttemptFailure(AttemptFault.UNAVAILABLE, "Unavailable", "no answer")
 MAKING = planned(an_order())
 READY = settled(an_order())
 GOING = planned(being_deleted(READY, delete_by=LATER))
@@ -69,9 +69,9 @@ WITHOUT_ACCESS = msgspec.structs.replace(
 TWO_SETS = settled(an_order(sizes={"compute": 1, "gpus": 2}))
 
 
-def two_sets_seen(*slots: str) -> ClusterSeen:
-    nodes = tuple(NodeSeen(slot, slot.partition("-")[0], ready=True) for slot in slots)
-    return ClusterSeen(exists=True, available=True, nodes=nodes)
+def two_sets_seen(*slots: str) -> ObservedCluster:
+    nodes = tuple(ObservedNode(slot, slot.partition("-")[0], ready=True) for slot in slots)
+    return ObservedCluster(exists=True, available=True, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def two_sets_seen(*slots: str) -> ClusterSeen:
         pytest.param(
             READY,
             None,
-            ClusterSeen(exists=True, available=True, degraded=True, nodes=HEALTHY.nodes),
+            ObservedCluster(exists=True, available=True, degraded=True, nodes=HEALTHY.nodes),
             OrderPhase.DEGRADED,
             id="the platform says degraded",
         ),
         pytest.param(
             READY,
             None,
-            ClusterSeen(exists=True, available=True),
+            ObservedCluster(exists=True, available=True),
             OrderPhase.DEGRADED,
             id="a node is missing",
         ),
@@ -135,7 +135,9 @@ def two_sets_seen(*slots: str) -> ClusterSeen:
             OrderPhase.DEGRADED,
             id="two node sets, the first short although there are nodes enough",
         ),
-        pytest.param(READY, None, ClusterSeen(exists=False), OrderPhase.DEGRADED, id="it is gone"),
+        pytest.param(
+            READY, None, ObservedCluster(exists=False), OrderPhase.DEGRADED, id="it is gone"
+        ),
         pytest.param(GOING, None, None, OrderPhase.DELETING, id="things are left to release"),
         pytest.param(GONE, None, None, OrderPhase.DELETED, id="nothing is left"),
         pytest.param(
@@ -148,7 +150,7 @@ def two_sets_seen(*slots: str) -> ClusterSeen:
     ],
 )
 def test_phase(
-    order: Order, attempt: Attempt | None, seen: ClusterSeen | None, expected: OrderPhase
+    order: Order, attempt: Attempt | None, seen: ObservedCluster | None, expected: OrderPhase
 ) -> None:
     found = absorbed(order, *([attempt] if attempt else []), seen=seen)
     assert found.status.phase == expected
@@ -172,7 +174,7 @@ def test_a_condition_keeps_its_time_until_it_turns() -> None:
         order,
         items=order.status.items,
         attempts=(),
-        observation=ClusterSeen(exists=True, available=True, degraded=True, message="ill"),
+        observation=ObservedCluster(exists=True, available=True, degraded=True, message="ill"),
         access=None,
         unfinished=False,
         now=LATER,
@@ -216,7 +218,7 @@ def test_access_and_endpoints_become_facts_and_secrets_do_not() -> None:
         "api_endpoint": "198.51.100.7",
     }
     assert status.credentials.kubeconfig == "kubeconfig"
-    assert "secret" not in repr(rules.shown_to_cluster(status))
+    assert "secret" not in repr(rules.select_cluster_fields(status))
 
 
 def _next_looks() -> list[object]:
@@ -230,14 +232,14 @@ def _next_looks() -> list[object]:
         pytest.param(absorbed(READY, seen=None), id="could not look"),
         pytest.param(absorbed(GOING), id="going"),
         pytest.param(absorbed(GOING, tried(GOING, "l2", REFUSAL)), id="going, refused"),
-        pytest.param(rules.quarantined(MAKING, NOW), id="set aside"),
-        pytest.param(rules.quarantined(GOING, NOW), id="going, set aside"),
+        pytest.param(rules.quarantine(MAKING, NOW), id="set aside"),
+        pytest.param(rules.quarantine(GOING, NOW), id="going, set aside"),
     ]
 
 
 @pytest.mark.parametrize("found", _next_looks())
 def test_an_order_always_has_a_next_look_and_never_at_once_without_cause(
-    found: rules.Absorbed,
+    found: rules.OrderUpdate,
 ) -> None:
     assert found.look_again is not None
     assert NOW < found.look_again <= NOW + timedelta(minutes=10)
@@ -261,7 +263,7 @@ def test_the_receipt_grows_by_what_is_gone_and_frees_its_claims() -> None:
     items = tuple(item for item in GOING.status.items if item.kind not in ("check", "node"))
     found = absorbed(GOING, items=items)
     assert [line.key for line in found.status.receipt.gone] == ["node/compute-0"]
-    assert "node/compute-0" in found.freed
+    assert "node/compute-0" in found.freed_keys
     assert found.status.receipt.requested_at == NOW
     assert found.status.receipt.finished_at is None
 
@@ -294,9 +296,9 @@ def test_abandoning_lists_what_is_left_and_hands_it_to_a_leftover() -> None:
         pytest.param(Done({"vlan": "7"}), ItemState.PRESENT, id="confirmed"),
     ],
 )
-def test_confirmed(answer: Done | Waiting | Failed, expected: ItemState) -> None:
+def test_confirmed(answer: Done | Waiting | AttemptFailure, expected: ItemState) -> None:
     item = next(item for item in MAKING.status.items if item.key == "cluster")
-    found = rules.confirmed(item, Attempt(item=item, released=False, answer=answer))
+    found = rules.apply_attempt(item, Attempt(item=item, released=False, result=answer))
     assert found is not None
     assert found.state == expected
     if isinstance(answer, Done):
@@ -306,7 +308,7 @@ def test_confirmed(answer: Done | Waiting | Failed, expected: ItemState) -> None
 
 def test_a_confirmed_release_is_gone() -> None:
     item = GOING.status.items[0]
-    assert rules.confirmed(item, Attempt(item=item, released=True, answer=Done())) is None
+    assert rules.apply_attempt(item, Attempt(item=item, released=True, result=Done())) is None
 
 
 def test_a_retry_frees_every_step_and_is_counted() -> None:
@@ -324,14 +326,14 @@ def test_a_new_plan_forgets_the_waits_of_the_old_one(deleting: bool) -> None:
     order = msgspec.structs.replace(MAKING, status=waiting)
     if deleting:
         order = being_deleted(order)
-    status = rules.planned(order, planned(order).status.items, NOW)
+    status = rules.make_planned_status(order, planned(order).status.items, NOW)
     assert not [step for step in status.steps if step.state == StepState.WAITING]
 
 
 def test_whoever_kills_workers_is_set_aside_also_before_its_first_step() -> None:
-    status = rules.planned(MAKING, MAKING.status.items, NOW)
+    status = rules.make_planned_status(MAKING, MAKING.status.items, NOW)
     order = msgspec.structs.replace(MAKING, status=status)
-    found = rules.quarantined(order, NOW).status
+    found = rules.quarantine(order, NOW).status
     assert {step.state for step in found.steps} == {StepState.QUARANTINED}
     assert found.phase == OrderPhase.FAILED
 
@@ -341,4 +343,4 @@ def test_setting_aside_keeps_what_is_done() -> None:
     order = msgspec.structs.replace(
         READY, status=msgspec.structs.replace(READY.status, steps=(done,))
     )
-    assert rules.quarantined(order, NOW).status.steps == (done,)
+    assert rules.quarantine(order, NOW).status.steps == (done,)

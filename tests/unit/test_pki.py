@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from boatyard.pki.authority import Authority, ends_at
+from boatyard.pki.authority import Authority, read_expiry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
@@ -79,7 +79,7 @@ def test_a_machine_whose_clock_is_a_little_behind_takes_a_new_certificate(
     pem = authority.issue("a", now=NOW, life=timedelta(hours=1))
 
     assert read(pem.certificate).not_valid_before_utc < NOW
-    assert ends_at(pem.certificate) == NOW + timedelta(hours=1)
+    assert read_expiry(pem.certificate) == NOW + timedelta(hours=1)
 
 
 def test_groups_and_user_are_those_that_were_asked_for(authority: Authority) -> None:

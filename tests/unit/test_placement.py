@@ -20,7 +20,7 @@ from boatyard.model.generated.osac import (
     Metadata,
 )
 from boatyard.resources.clusters import placement
-from boatyard.resources.clusters.placement import HubView, NotPlaced, Placed
+from boatyard.resources.clusters.placement import HubUsage, NotPlaced, Placed
 from tests.support.orders import NOW
 
 
@@ -39,17 +39,17 @@ def a_cluster(size: int = 3, **spec: Any) -> Cluster:
 
 def a_hub(
     name: str = "hub-1", *, used: int = 0, state: HubState = HubState.READY, **spec: Any
-) -> HubView:
+) -> HubUsage:
     spec.setdefault("capacity", {"bm-small": 10})
     hub = Hub(
         id=name, metadata=Metadata(name=name), spec=HubSpec(**spec), status=HubStatus(state=state)
     )
-    return HubView(hub=hub, reserved={"bm-small": used, "clusters": 1 if used else 0})
+    return HubUsage(hub=hub, reserved={"bm-small": used, "clusters": 1 if used else 0})
 
 
-def _removed(view: HubView) -> HubView:
+def _removed(view: HubUsage) -> HubUsage:
     metadata = msgspec.structs.replace(view.hub.metadata, deletion_timestamp=NOW)
-    return HubView(msgspec.structs.replace(view.hub, metadata=metadata), view.reserved)
+    return HubUsage(msgspec.structs.replace(view.hub, metadata=metadata), view.reserved)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def _removed(view: HubView) -> HubView:
         ),
     ],
 )
-def test_filter(cluster: Cluster, hub: HubView, why: str) -> None:
+def test_filter(cluster: Cluster, hub: HubUsage, why: str) -> None:
     decision = placement.place(cluster, [hub])
     (candidate,) = decision.candidates
     assert candidate.fits is (not why)
@@ -171,7 +171,7 @@ def test_filter(cluster: Cluster, hub: HubView, why: str) -> None:
         ),
     ],
 )
-def test_score(hubs: list[HubView], expected: str) -> None:
+def test_score(hubs: list[HubUsage], expected: str) -> None:
     decision = placement.place(a_cluster(), hubs)
     assert isinstance(decision, Placed)
     assert decision.hub.id == expected
@@ -192,7 +192,9 @@ def test_score(hubs: list[HubView], expected: str) -> None:
         pytest.param([a_hub(templates=("large",))], "NoMatchingHub", id="nobody offers it"),
     ],
 )
-def test_what_a_tenant_is_told_names_no_hub_and_no_number(hubs: list[HubView], reason: str) -> None:
+def test_what_a_tenant_is_told_names_no_hub_and_no_number(
+    hubs: list[HubUsage], reason: str
+) -> None:
     decision = placement.place(a_cluster(), hubs)
     assert isinstance(decision, NotPlaced)
     assert decision.reason == reason
@@ -208,7 +210,7 @@ def test_amounts_add_up_node_sets_of_one_host_type() -> None:
         "c": ClusterNodeSet(host_type=large, size=1),
     }
     cluster = Cluster(spec=ClusterSpec(node_sets=node_sets))
-    assert placement.amounts(cluster) == {"clusters": 1, "bm-small": 5, "bm-large": 1}
+    assert placement.get_required_amounts(cluster) == {"clusters": 1, "bm-small": 5, "bm-large": 1}
 
 
 def test_the_scarcest_host_type_counts() -> None:
@@ -231,3 +233,13 @@ def test_a_hub_without_the_label_that_is_asked_for_does_not_fit() -> None:
 
     assert isinstance(decision, NotPlaced)
     assert decision.candidates[0].reason == "lacks the label disk=nvme"
+
+
+@pytest.mark.parametrize("label", ["healthy", "cordoned", "are needed"])
+def test_words_of_a_label_do_not_decide_what_a_tenant_is_told(label: str) -> None:
+    cluster = a_cluster(hub_labels={label: "yes"})
+
+    decision = placement.place(cluster, [a_hub()])
+
+    assert isinstance(decision, NotPlaced)
+    assert decision.reason == "NoMatchingHub"

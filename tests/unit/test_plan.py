@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from boatyard.model.generated.boatyard import Credentials, Item, ItemState, Order, OrderPhase
-from boatyard.resources.orders import plan, road
+from boatyard.resources.orders import item_graph, plan
 from tests.support.orders import (
     CHECKS,
     an_order,
@@ -46,9 +46,9 @@ def test_the_way_back_is_the_road_in_reverse() -> None:
     order = planned(being_deleted(settled(an_order(sizes={"compute": 1}))))
     waves = waves_of_releasing(order.status.items)
     place = {key: number for number, wave in enumerate(waves) for key in wave}
-    for kind in road.KINDS.values():
+    for kind in item_graph.ITEM_KINDS.values():
         for need in kind.needs:
-            if road.KINDS[need].per_node and not kind.per_node:
+            if item_graph.ITEM_KINDS[need].per_node and not kind.per_node:
                 continue  # a thing of the whole cluster does not hold the hosts
             for key, needed in itertools.product(place, place):
                 if key.split("/")[0] == kind.name and needed.split("/")[0] == need:
@@ -71,7 +71,7 @@ def _machines(order: Order) -> Order:
 def test_machines_of_the_platforms_own_need_no_hosts() -> None:
     order = an_order(sizes={"compute": 1})
     items = plan.replan(order, {}, CHECKS, on_hosts=False)
-    assert not {item.kind for item in items} & road.ON_HOSTS
+    assert not {item.kind for item in items} & item_graph.HOST_ITEM_KINDS
     waves = waves_of_making(items)
     assert waves[0] == {"l2"}
     assert {"node/compute-0"} in waves
@@ -84,7 +84,7 @@ def test_later_nodes_stand_on_what_the_first_stand_on(now_said: bool) -> None:
     """Whatever the hub's settings say by now: nobody takes hosts from under nodes, or gives machines hosts."""
     grown = with_sizes(_machines(an_order(sizes={"compute": 1})), compute=2)
     items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
-    assert not {item.kind for item in items} & road.ON_HOSTS
+    assert not {item.kind for item in items} & item_graph.HOST_ITEM_KINDS
     grown = with_sizes(settled(an_order(sizes={"compute": 1})), compute=2)
     items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
     assert "host/compute-1" in keys(items, PLANNED)
@@ -92,11 +92,11 @@ def test_later_nodes_stand_on_what_the_first_stand_on(now_said: bool) -> None:
 
 
 def test_the_steps_are_in_the_order_of_the_road_and_know_what_they_wait_for() -> None:
-    usual = [step for step in road.STEPS if step not in road.ROLE_STEPS]
+    usual = [step for step in item_graph.STEPS if step not in item_graph.ROLE_STEPS]
     assert usual == ["hosts", "network", "addresses", "names", "install", "validate"]
-    assert road.step_needs("hosts") == ()
-    assert road.step_needs("network") == ("hosts",)
-    assert road.step_needs("install") == ("network", "names", "pre_install")
+    assert item_graph.list_direct_dependencies("hosts") == ()
+    assert item_graph.list_direct_dependencies("network") == ("hosts",)
+    assert item_graph.list_direct_dependencies("install") == ("network", "names", "pre_install")
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,14 @@ def test_shrinking(
     sizes: dict[str, int], wish: dict[str, int], expected: list[tuple[str, int]]
 ) -> None:
     order = with_sizes(settled(an_order(sizes=sizes)), **wish)
-    assert [(one.node_set, one.count) for one in plan.shrinking(order)] == expected
+    assert [(one.node_set, one.count) for one in plan.list_node_set_reductions(order)] == expected
 
 
 def test_nobody_is_asked_who_leaves_when_all_leave() -> None:
-    assert plan.shrinking(being_deleted(with_sizes(settled(an_order()), compute=0))) == ()
+    assert (
+        plan.list_node_set_reductions(being_deleted(with_sizes(settled(an_order()), compute=0)))
+        == ()
+    )
 
 
 def test_who_was_named_leaves_with_all_that_is_theirs_and_nothing_else() -> None:
@@ -232,7 +235,9 @@ def test_deleting_releases_every_item_in_whatever_state_it_was(
 def test_nothing_recorded_disappears_by_planning() -> None:
     order = settled(an_order(sizes={"compute": 2}))
     for wish in (with_sizes(order, compute=0), with_sizes(order, gpu=1), being_deleted(order)):
-        leaving = {one.node_set: one.slots[: one.count] for one in plan.shrinking(wish)}
+        leaving = {
+            one.node_set: one.slots[: one.count] for one in plan.list_node_set_reductions(wish)
+        }
         assert keys(order.status.items) <= keys(plan.replan(wish, leaving, ()))
 
 
@@ -307,4 +312,4 @@ def test_when_the_platform_is_asked_how_the_cluster_is_reached(
     order: Order, phase: OrderPhase, kubeconfig: str, expected: bool
 ) -> None:
     asking = _accessed(order, phase, kubeconfig)
-    assert plan.wants_access(asking, asking.status.items) is expected
+    assert plan.needs_credentials(asking, asking.status.items) is expected

@@ -9,9 +9,14 @@ import pytest
 
 from boatyard.model.caller import OrderRun
 from boatyard.model.generated.boatyard import Item, ItemState, Order, Step, StepState
-from boatyard.orderbook.port import ASKED, asked_steps
-from boatyard.resources.orders import asking, plan
-from boatyard.resources.orders.asking import STEP_OF, asked_for, is_under_way, needed_steps
+from boatyard.orderbook.port import REQUESTED_STEPS_ANNOTATION, list_requested_steps
+from boatyard.resources.orders import plan, role_requests
+from boatyard.resources.orders.role_requests import (
+    STEPS_BY_REQUEST_NAME,
+    is_run_active,
+    needed_steps,
+    request_step,
+)
 from tests.support.orders import an_order, being_deleted, keys, planned, present, with_sizes
 
 RUN = OrderRun(order="o-1", item="role", attempt=1)
@@ -40,24 +45,26 @@ def test_before_it_asks_only_the_role_itself_is_begun() -> None:
     assert keys(plan.ready_to_add(decided().status.items)) == {"role"}
 
 
-@pytest.mark.parametrize("word", STEP_OF)
+@pytest.mark.parametrize("word", STEPS_BY_REQUEST_NAME)
 def test_what_is_asked_for_is_made_with_all_it_needs_and_nothing_else(word: str) -> None:
-    order, _ = asked_for(decided(), word)
-    asked = asked_steps(order)
+    order, _ = request_step(decided(), word)
+    asked = list_requested_steps(order)
 
     found = made(order.status.items, asked)
 
     assert {i.step for i in found if i.state == ItemState.PRESENT} == set(
-        needed_steps(STEP_OF[word])
+        needed_steps(STEPS_BY_REQUEST_NAME[word])
     )
-    assert all(i.state == ItemState.PRESENT for i in found if i.step == STEP_OF[word]), "all of it"
+    assert all(
+        i.state == ItemState.PRESENT for i in found if i.step == STEPS_BY_REQUEST_NAME[word]
+    ), "all of it"
 
 
-@pytest.mark.parametrize("word", [word for word in STEP_OF if word != "hosts"])
+@pytest.mark.parametrize("word", [word for word in STEPS_BY_REQUEST_NAME if word != "hosts"])
 def test_a_step_without_what_it_needs_would_wait_for_ever(word: str) -> None:
     """Why needs are asked for too: alone, the step does not come to its end."""
-    found = made(decided().status.items, {STEP_OF[word]})
-    assert any(i.state != ItemState.PRESENT for i in found if i.step == STEP_OF[word])
+    found = made(decided().status.items, {STEPS_BY_REQUEST_NAME[word]})
+    assert any(i.state != ItemState.PRESENT for i in found if i.step == STEPS_BY_REQUEST_NAME[word])
 
 
 def test_what_it_has_not_asked_for_is_made_when_it_has_come_to_its_end() -> None:
@@ -91,31 +98,37 @@ def test_what_leaves_is_not_the_roles_to_decide() -> None:
 
 
 def test_steps_are_kept_in_the_order_of_the_road_and_asking_again_changes_nothing() -> None:
-    order, new = asked_for(decided(), "addresses")
+    order, new = request_step(decided(), "addresses")
     assert new == ("hosts", "network", "addresses")
-    assert asked_for(order, "network") == (order, ())
-    order, new = asked_for(order, "platform")
+    assert request_step(order, "network") == (order, ())
+    order, new = request_step(order, "platform")
     assert new == ("names", "platform")
-    assert order.metadata.annotations[ASKED] == "hosts,network,addresses,names,install"
+    assert (
+        order.metadata.annotations[REQUESTED_STEPS_ANNOTATION]
+        == "hosts,network,addresses,names,install"
+    )
 
 
 def test_other_annotations_and_what_else_was_asked_for_are_kept() -> None:
     order = decided()
-    marks = {"boatyard.io/retry": "2", ASKED: "validate"}
+    marks = {"boatyard.io/retry": "2", REQUESTED_STEPS_ANNOTATION: "validate"}
     metadata = msgspec.structs.replace(order.metadata, annotations=marks)
-    order, new = asked_for(msgspec.structs.replace(order, metadata=metadata), "hosts")
+    order, new = request_step(msgspec.structs.replace(order, metadata=metadata), "hosts")
     assert new == ("hosts",)
-    assert order.metadata.annotations == {"boatyard.io/retry": "2", ASKED: "hosts,validate"}
+    assert order.metadata.annotations == {
+        "boatyard.io/retry": "2",
+        REQUESTED_STEPS_ANNOTATION: "hosts,validate",
+    }
 
 
 def test_a_run_is_under_way_from_its_plan_to_its_end() -> None:
     order = decided()
-    assert is_under_way(order, RUN)
-    assert not is_under_way(order, OrderRun(order="o-2", item="role", attempt=1))
-    assert not is_under_way(order, OrderRun(order="o-1", item="role", attempt=2))
-    assert not is_under_way(order, OrderRun(order="o-1", item="cluster", attempt=1)), "no run"
-    assert not is_under_way(being_deleted(order), RUN)
-    assert not is_under_way(planned(being_deleted(order)), RUN)
+    assert is_run_active(order, RUN)
+    assert not is_run_active(order, OrderRun(order="o-2", item="role", attempt=1))
+    assert not is_run_active(order, OrderRun(order="o-1", item="role", attempt=2))
+    assert not is_run_active(order, OrderRun(order="o-1", item="cluster", attempt=1)), "no run"
+    assert not is_run_active(being_deleted(order), RUN)
+    assert not is_run_active(planned(being_deleted(order)), RUN)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +144,7 @@ def test_a_run_that_failed_is_over_until_somebody_asks_for_another(
 ) -> None:
     order = decided()
     status = msgspec.structs.replace(order.status, steps=(Step(name="role", state=state),))
-    assert is_under_way(msgspec.structs.replace(order, status=status), RUN) is good
+    assert is_run_active(msgspec.structs.replace(order, status=status), RUN) is good
 
 
 def test_a_kubeconfig_is_told_only_when_asked_for_and_the_platform_is_there() -> None:
@@ -144,5 +157,7 @@ def test_a_kubeconfig_is_told_only_when_asked_for_and_the_platform_is_there() ->
     ):
         steps = (Step(name="install", state=state),)
         status = msgspec.structs.replace(order.status, steps=steps, credentials=credentials)
-        run = asking.told_run(msgspec.structs.replace(order, status=status), kubeconfig=wanted)
+        run = role_requests.to_role_run(
+            msgspec.structs.replace(order, status=status), kubeconfig=wanted
+        )
         assert (run.kubeconfig, run.has_kubeconfig) == (told, state == StepState.DONE)

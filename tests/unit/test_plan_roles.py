@@ -8,7 +8,7 @@ import pytest
 from boatyard.model.generated.boatyard import Credentials, Item, ItemState, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterRest
 from boatyard.resources.orders import plan
-from boatyard.resources.orders.road import ATTEMPT
+from boatyard.resources.orders.item_graph import ATTEMPT_FACT
 from tests.support.orders import (
     an_order,
     being_deleted,
@@ -142,15 +142,18 @@ def test_while_a_role_decides_only_what_it_asked_for_is_done() -> None:
 
 def test_a_retry_begins_the_runs_of_stuck_steps_anew() -> None:
     items = planned(with_role(an_order(), "pre_install", "post_install")).status.items
-    again = {item.key: item.facts for item in plan.begun_anew(items, {"post_install", "install"})}
-    assert again["post_install"][ATTEMPT] == "2"
-    assert again["pre_install"][ATTEMPT] == "1"
+    again = {
+        item.key: item.facts
+        for item in plan.start_new_run_attempts(items, {"post_install", "install"})
+    }
+    assert again["post_install"][ATTEMPT_FACT] == "2"
+    assert again["pre_install"][ATTEMPT_FACT] == "1"
     assert again["cluster"] == {}
 
 
 def test_a_run_that_came_to_a_good_end_is_not_begun_anew() -> None:
     items = settled(with_role(an_order(), "post_install")).status.items
-    assert plan.begun_anew(items, {"post_install"}) == items
+    assert plan.start_new_run_attempts(items, {"post_install"}) == items
 
 
 def _kinds(items: tuple[Item, ...]) -> set[str]:

@@ -22,19 +22,19 @@ from boatyard.model.generated.boatyard import (
     OrderSpec,
 )
 from boatyard.model.generated.osac import ClusterRest, Metadata
-from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.model.outcome import Done, Outcome, OwnedObject, Waiting
 from boatyard.orderbook.port import OrderBook
 from boatyard.platforms.port import (
     HAS_NODES,
-    Access,
-    ClusterWanted,
-    NodeWanted,
-    Rest,
-    RestoreWanted,
+    ClusterAccess,
+    DesiredCluster,
+    DesiredNode,
+    DesiredRestore,
+    RestMode,
 )
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.steps import install, validate
-from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.context import StepContext
 from tests.support.orders import NOW
 
 Call = tuple[Any, ...]
@@ -45,11 +45,11 @@ class RecordingPlatform:
     """Answers Done, and keeps every call with its arguments."""
 
     calls: list[Call] = field(default_factory=list)
-    owned: list[Owned] = field(default_factory=list)
+    owned: list[OwnedObject] = field(default_factory=list)
     releasing: Outcome = field(default_factory=Done)
     kubeconfig: str = "kubeconfig-of-the-administrator"
 
-    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: DesiredCluster) -> Outcome:
         self.calls.append(("ensure_cluster", key, desired))
         return Done({"version": desired.version})
 
@@ -57,7 +57,7 @@ class RecordingPlatform:
         self.calls.append(("release_cluster", key))
         return self.releasing
 
-    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+    async def ensure_node(self, key: str, cluster_key: str, node: DesiredNode) -> Outcome:
         self.calls.append(("ensure_node", key, cluster_key, node))
         return Done()
 
@@ -65,13 +65,13 @@ class RecordingPlatform:
         self.calls.append(("release_node", key, cluster_key, slot, how))
         return Done()
 
-    async def list_owned(self, prefix: str = "") -> list[Owned]:
+    async def list_owned(self, prefix: str = "") -> list[OwnedObject]:
         return [owned for owned in self.owned if owned.key.startswith(prefix)]
 
-    async def access(self, cluster_key: str) -> Access:
+    async def access(self, cluster_key: str) -> ClusterAccess:
         if not self.kubeconfig:
             raise NotFound("nobody is let in yet")
-        return Access("https://api", "https://console", self.kubeconfig, "admin", "word")
+        return ClusterAccess("https://api", "https://console", self.kubeconfig, "admin", "word")
 
 
 @dataclass
@@ -79,7 +79,7 @@ class RecordingChecks:
     needs_kubeconfig: bool = False
     questions: list[tuple[str, Subject]] = field(default_factory=list)
 
-    async def ask(self, name: str, subject: Subject) -> Outcome:
+    async def run_check(self, name: str, subject: Subject) -> Outcome:
         self.questions.append((name, subject))
         return Done()
 
@@ -138,8 +138,8 @@ CLUSTER_REQUEST = {
     "parameters": {"size": 5, "mode": "fast"},
     "settings": {"hosted.platform": "agent"},
     "host_types": ("type-of-gpus", "type-of-workers"),
-    "rest": Rest.STOPPED,
-    "restore": RestoreWanted(request="request-3", backup_key="backup-9/backup"),
+    "rest": RestMode.STOPPED,
+    "restore": DesiredRestore(request="request-3", backup_key="backup-9/backup"),
 }
 NODE_REQUEST = {
     "slot": "gpus-4",
@@ -168,7 +168,7 @@ def make_context(
     deleting: bool = False,
     items: tuple[Item, ...] = (),
     facts: Mapping[str, Mapping[str, str]] = FACTS,
-) -> Context:
+) -> StepContext:
     metadata = Metadata(tenant="acme", deletion_timestamp=NOW if deleting else None)
     drivers = {"platform": platform, "checks": checks or RecordingChecks(), "dns": Zone()}
     unused = dict.fromkeys(("inventory", "l2", "l3"))
@@ -176,7 +176,7 @@ def make_context(
         key: Item(key=key, kind=key.partition("/")[0], state=ItemState.PRESENT, facts=values)
         for key, values in facts.items()
     }
-    return Context(
+    return StepContext(
         order=Order(id="order-1", metadata=metadata, spec=spec),
         drivers=HubDrivers(**cast(Any, {**drivers, **unused})),
         book=cast(OrderBook, None),
@@ -199,8 +199,8 @@ def default_of(entry: Field[Any]) -> Any:
 @pytest.mark.parametrize(
     "struct, request_values, other_fields",
     [
-        pytest.param(ClusterWanted, CLUSTER_REQUEST, (), id="a cluster"),
-        pytest.param(NodeWanted, NODE_REQUEST, (), id="a node"),
+        pytest.param(DesiredCluster, CLUSTER_REQUEST, (), id="a cluster"),
+        pytest.param(DesiredNode, NODE_REQUEST, (), id="a node"),
         pytest.param(Subject, SUBJECT, ("resolve",), id="a question"),
     ],
 )
@@ -232,8 +232,8 @@ async def test_the_platform_is_asked_for_the_cluster_that_was_ordered() -> None:
     "change, field_name, expected",
     [
         pytest.param({"restore": OrderRestore()}, "restore", None, id="nothing to restore"),
-        pytest.param({"rest": ClusterRest.FROZEN}, "rest", Rest.FROZEN, id="frozen"),
-        pytest.param({"rest": ClusterRest.AWAKE}, "rest", Rest.AWAKE, id="awake"),
+        pytest.param({"rest": ClusterRest.FROZEN}, "rest", RestMode.FROZEN, id="frozen"),
+        pytest.param({"rest": ClusterRest.AWAKE}, "rest", RestMode.AWAKE, id="awake"),
     ],
 )
 async def test_the_platform_is_asked_for_the_rest_and_the_restore_of_the_order(
@@ -308,9 +308,9 @@ def nodes_left() -> RecordingPlatform:
     return RecordingPlatform(
         releasing=Waiting("the cluster still has nodes", reason=HAS_NODES),
         owned=[
-            Owned("order-1/cluster", "cluster", "name-of-the-cluster"),
-            Owned("order-1/node/gpus-4", "node", "r1-n8"),
-            Owned("order-2/node/gpus-5", "node", "r1-n9"),
+            OwnedObject("order-1/cluster", "cluster", "name-of-the-cluster"),
+            OwnedObject("order-1/node/gpus-4", "node", "r1-n8"),
+            OwnedObject("order-2/node/gpus-5", "node", "r1-n9"),
         ],
     )
 

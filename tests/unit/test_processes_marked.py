@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from boatyard.model.errors import Unavailable
-from boatyard.processes.marked import MARK, Marked, ProcessSpec, find, start
+from boatyard.processes.marked_processes import (
+    MARK_VARIABLE,
+    MarkedProcess,
+    ProcessSpec,
+    find_processes,
+    start_process,
+)
 
 SLEEP = ("-c", "import time; time.sleep(600)")
 
@@ -22,7 +28,7 @@ SLEEP = ("-c", "import time; time.sleep(600)")
 def mark() -> Iterator[str]:
     name = f"test-{os.getpid()}-{time.monotonic_ns()}"
     yield name
-    for processes in find(name).values():
+    for processes in find_processes(name).values():
         for process in processes:
             process.signal(signal.SIGKILL)
             process.close()
@@ -39,18 +45,18 @@ def spec(mark: str, directory: Path, *arguments: str, **fields: object) -> Proce
     )
 
 
-def wait_until_gone(process: Marked) -> None:
+def wait_until_gone(process: MarkedProcess) -> None:
     deadline = time.monotonic() + 10
-    while process.alive:
+    while process.is_alive:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 def test_a_process_is_found_by_its_mark_without_any_file(mark: str, tmp_path: Path) -> None:
-    started = start(spec(f"{mark}/etcd", tmp_path))
-    found = find(f"{mark}/")
+    started = start_process(spec(f"{mark}/etcd", tmp_path))
+    found = find_processes(f"{mark}/")
     assert [one.pid for one in found[f"{mark}/etcd"]] == [started.pid]
-    assert find(f"{mark}/other") == {}
+    assert find_processes(f"{mark}/other") == {}
 
 
 def test_one_that_was_started_by_a_process_that_died_is_found_too(
@@ -59,28 +65,28 @@ def test_one_that_was_started_by_a_process_that_died_is_found_too(
     """The starter is killed with SIGKILL right after the start; nothing was written down."""
     program = (
         "import os, signal; from pathlib import Path;"
-        "from boatyard.processes.marked import ProcessSpec, start;"
-        f"start(ProcessSpec(mark={mark!r}, argv=('sleep', '600'), executable=Path('/bin/sleep'),"
+        "from boatyard.processes.marked_processes import ProcessSpec, start_process;"
+        f"start_process(ProcessSpec(mark={mark!r}, argv=('sleep', '600'), executable=Path('/bin/sleep'),"
         f"directory=Path({str(tmp_path)!r}), log=Path({str(tmp_path / 'log')!r})));"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", program], check=False)
     assert done.returncode == -signal.SIGKILL
-    (process,) = find(mark)[mark]
-    assert process.alive
+    (process,) = find_processes(mark)[mark]
+    assert process.is_alive
 
 
 def test_a_process_that_has_ended_is_not_found_and_not_signalled(mark: str, tmp_path: Path) -> None:
-    started = start(spec(mark, tmp_path, "-c", "pass"))
+    started = start_process(spec(mark, tmp_path, "-c", "pass"))
     wait_until_gone(started)
     started.signal(signal.SIGKILL)  # nobody is hurt
-    assert find(mark) == {}
+    assert find_processes(mark) == {}
 
 
 def test_a_stranger_without_the_mark_is_never_found(mark: str, tmp_path: Path) -> None:
     """Its command line names the mark; only the environment counts."""
-    with subprocess.Popen([sys.executable, *SLEEP, f"{MARK}={mark}"]) as stranger:
-        assert find(mark) == {}
+    with subprocess.Popen([sys.executable, *SLEEP, f"{MARK_VARIABLE}={mark}"]) as stranger:
+        assert find_processes(mark) == {}
         stranger.kill()
 
 
@@ -100,22 +106,22 @@ def test_a_mark_counts_only_from_users_that_can_be_ours(mark: str, tmp_path: Pat
             user=user,
             environ=environ,
         )
-        start(sleep).close()
+        start_process(sleep).close()
 
     def users(*ours: int) -> list[int]:
-        pids = [one.pid for one in find(mark, ours)[mark]]
+        pids = [one.pid for one in find_processes(mark, ours)[mark]]
         return sorted(os.stat(f"/proc/{pid}").st_uid for pid in pids)
 
     assert users() == [os.geteuid()]
     assert users(cluster) == [os.geteuid(), cluster]
-    assert len(find(mark)[mark]) == 3, "who does not ask gets all"
+    assert len(find_processes(mark)[mark]) == 3, "who does not ask gets all"
 
 
 def test_a_process_that_stands_still_is_alive_and_goes_on(mark: str, tmp_path: Path) -> None:
-    started = start(spec(mark, tmp_path))
+    started = start_process(spec(mark, tmp_path))
     started.signal(signal.SIGSTOP)
-    assert started.alive
-    assert mark in find(mark)
+    assert started.is_alive
+    assert mark in find_processes(mark)
     started.signal(signal.SIGCONT)
     started.signal(signal.SIGTERM)
     wait_until_gone(started)
@@ -129,13 +135,13 @@ def test_a_process_stands_still_only_when_each_of_its_threads_does(
         "def turn():\n    while True: pass\n"
         "[threading.Thread(target=turn).start() for _ in range(4)]\n"
     )
-    process = start(spec(mark, tmp_path, "-c", busy))
+    process = start_process(spec(mark, tmp_path, "-c", busy))
     while len(os.listdir(f"/proc/{process.pid}/task")) < 5:
         time.sleep(0.01)
-    assert not process.still
+    assert not process.is_stopped
     process.signal(signal.SIGSTOP)
     deadline = time.monotonic() + 10
-    while not process.still:
+    while not process.is_stopped:
         assert time.monotonic() < deadline
     for _ in range(3):
         used = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
@@ -145,11 +151,11 @@ def test_a_process_stands_still_only_when_each_of_its_threads_does(
         )
     process.signal(signal.SIGKILL)
     wait_until_gone(process)
-    assert process.still
+    assert process.is_stopped
 
 
 def test_its_words_are_in_the_log(mark: str, tmp_path: Path) -> None:
-    started = start(spec(mark, tmp_path, "-c", "print('I could not', flush=True)"))
+    started = start_process(spec(mark, tmp_path, "-c", "print('I could not', flush=True)"))
     wait_until_gone(started)
     assert (tmp_path / "log").read_text() == "I could not\n"
 
@@ -163,7 +169,7 @@ def test_a_program_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
         log=tmp_path / "log",
     )
     with pytest.raises(Unavailable, match="none cannot be started"):
-        start(wrong)
+        start_process(wrong)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start somebody as another user")
@@ -188,14 +194,14 @@ def test_another_user_reaches_its_directory_through_closed_ones(mark: str, tmp_p
         user=user,
         environ={"PATH": "/usr/bin:/bin"},
     )
-    wait_until_gone(start(spec))
+    wait_until_gone(start_process(spec))
     assert (inside / "who").read_text().strip() == str(user)
     assert "Permission denied" in (closed / "log").read_text()
 
 
 def test_a_mark_that_only_contains_the_name_is_a_strangers(mark: str, tmp_path: Path) -> None:
     """Cluster `a/b` must not find what cluster `x/a/b` has started."""
-    started = start(spec(f"{mark}/a/b", tmp_path))
+    started = start_process(spec(f"{mark}/a/b", tmp_path))
 
-    assert find("a/b") == {}
-    assert [process.pid for process in find(f"{mark}/a")[f"{mark}/a/b"]] == [started.pid]
+    assert find_processes("a/b") == {}
+    assert [process.pid for process in find_processes(f"{mark}/a")[f"{mark}/a/b"]] == [started.pid]

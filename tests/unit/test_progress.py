@@ -9,7 +9,7 @@ import pytest
 from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
 from boatyard.model.outcome import Done, Waiting
 from boatyard.resources.orders import progress
-from boatyard.resources.orders.attempts import Attempt, Failed, Fault
+from boatyard.resources.orders.attempts import Attempt, AttemptFailure, AttemptFault
 from tests.support.orders import NOW
 
 LATER = NOW + timedelta(seconds=30)
@@ -17,22 +17,22 @@ HOST = Item(key="host/c-0", kind="host", step="hosts", slot="c-0", state=ItemSta
 HELD = Item(key="host/c-0", kind="host", step="hosts", slot="c-0", state=ItemState.PRESENT)
 LEAVING = Item(key="host/c-0", kind="host", step="hosts", slot="c-0", state=ItemState.LEAVING)
 
-NO_ANSWER = Failed(Fault.UNAVAILABLE, "Unavailable", "the inventory does not answer")
-REFUSAL = Failed(Fault.REFUSED, "NoSuchThing", "there is no such thing")
-BUG = Failed(Fault.BUG, "InternalError", "internal error 1234")
+NO_ANSWER = AttemptFailure(AttemptFault.UNAVAILABLE, "Unavailable", "the inventory does not answer")
+REFUSAL = AttemptFailure(AttemptFault.REFUSED, "NoSuchThing", "there is no such thing")
+BUG = AttemptFailure(AttemptFault.BUG, "InternalError", "internal error 1234")
 
 
 def step_after(
     old: Step | None,
     items: list[Item],
-    *answers: Done | Waiting | Failed,
+    *answers: Done | Waiting | AttemptFailure,
     deleting: bool = False,
     released: bool = False,
 ) -> Step:
     steps = progress.advance(
         [old] if old else [],
         items=items,
-        attempts=[Attempt(item=HOST, released=released, answer=answer) for answer in answers],
+        attempts=[Attempt(item=HOST, released=released, result=answer) for answer in answers],
         deleting=deleting,
         order_id="o-1",
         now=NOW,
@@ -79,7 +79,7 @@ S = StepState
 def test_transitions(
     old: StepState | None,
     items: list[Item],
-    answers: tuple[Done | Waiting | Failed, ...],
+    answers: tuple[Done | Waiting | AttemptFailure, ...],
     deleting: bool,
     expected: StepState,
 ) -> None:
@@ -105,7 +105,7 @@ def test_three_bugs_in_a_row_are_quarantined() -> None:
         pytest.param(Waiting("x"), id="a proper answer in between"),
     ],
 )
-def test_bugs_must_be_in_a_row(between: Waiting | Failed) -> None:
+def test_bugs_must_be_in_a_row(between: Waiting | AttemptFailure) -> None:
     step = None
     for answer in (BUG, BUG, between, BUG, BUG):
         step = step_after(step, [HOST], answer)
@@ -121,7 +121,7 @@ def test_bugs_must_be_in_a_row(between: Waiting | Failed) -> None:
         pytest.param(REFUSAL, Actor.TENANT, True, id="the tenant can change the wish"),
     ],
 )
-def test_who_can_act(answer: Waiting | Failed, actor: Actor, remedy: bool) -> None:
+def test_who_can_act(answer: Waiting | AttemptFailure, actor: Actor, remedy: bool) -> None:
     step = step_after(None, [HOST], answer)
     assert (step.actor, bool(step.remedy)) == (actor, remedy)
 
@@ -147,11 +147,13 @@ def test_tries_count_what_did_not_succeed_in_a_row() -> None:
 
 
 def test_back_off_grows_is_bounded_and_is_the_same_for_the_same_order() -> None:
-    delays = [progress.back_off("o-1", "hosts", tries) for tries in range(1, 40)]
+    delays = [progress.compute_retry_delay("o-1", "hosts", tries) for tries in range(1, 40)]
     assert 0.75 <= delays[0] <= 1.25
     assert all(45 <= delay <= 75 for delay in delays[8:])
-    assert delays == [progress.back_off("o-1", "hosts", tries) for tries in range(1, 40)]
-    assert len({progress.back_off(f"o-{n}", "hosts", 9) for n in range(20)}) > 10, "spread"
+    assert delays == [progress.compute_retry_delay("o-1", "hosts", tries) for tries in range(1, 40)]
+    assert len({progress.compute_retry_delay(f"o-{n}", "hosts", 9) for n in range(20)}) > 10, (
+        "spread"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,14 +168,14 @@ def test_back_off_grows_is_bounded_and_is_the_same_for_the_same_order() -> None:
     ],
 )
 def test_is_open(step: Step | None, expected: bool) -> None:
-    assert progress.is_open(step, NOW) is expected
+    assert progress.can_try_step(step, NOW) is expected
 
 
 @pytest.mark.parametrize("state", [S.FAILED, S.QUARANTINED])
 def test_reset_releases_what_was_stuck(state: StepState) -> None:
     stuck = a_step(state, tries=9, bugs=3, reason="X", message="x", actor=Actor.TENANT, remedy="x")
     (fresh,) = progress.reset([stuck], NOW)
-    assert progress.is_open(fresh, NOW)
+    assert progress.can_try_step(fresh, NOW)
     assert (fresh.tries, fresh.bugs, fresh.reason, fresh.message) == (0, 0, "", "")
     assert (fresh.actor, fresh.remedy, fresh.since) == (Actor.UNSPECIFIED, "", NOW)
 
@@ -217,7 +219,7 @@ def run_after(old: Step | None, item: Item, answer: Done | Waiting) -> Step:
     steps = progress.advance(
         [old] if old else [],
         items=[item],
-        attempts=[Attempt(item=item, released=False, answer=answer)],
+        attempts=[Attempt(item=item, released=False, result=answer)],
         deleting=False,
         order_id="o-1",
         now=NOW,

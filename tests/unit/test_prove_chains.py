@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from boatyard.proof.journeys import CREATE, DELETE, SCALE_UP, Life
-from boatyard.proof.kill_points import Point
-from boatyard.proof.kill_schedule import chained, dealt, known, steady
+from boatyard.proof.journeys import CREATE, DELETE, SCALE_UP, ClusterLife
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.kill_schedule import (
+    assign_chains,
+    merge_points,
+    pair_points,
+    select_steady_points,
+)
 
 
-def passed(*labels: str) -> list[Point]:
+def passed(*labels: str) -> list[KillPoint]:
     """The points of a run that passes these labels in this order."""
-    return [Point(label, labels[: n + 1].count(label)) for n, label in enumerate(labels)]
+    return [KillPoint(label, labels[: n + 1].count(label)) for n, label in enumerate(labels)]
 
 
 WRITES = ("before:commit:Order", "after:commit:Order")
@@ -32,8 +37,8 @@ EFFECTS = tuple(
         pytest.param(passed(*WRITES * 6), id="always the same"),
     ],
 )
-def test_every_point_is_dealt_once(points: list[Point], deaths: int) -> None:
-    chains = chained(points, deaths)
+def test_every_point_is_dealt_once(points: list[KillPoint], deaths: int) -> None:
+    chains = pair_points(points, deaths)
 
     assert sorted(point for chain in chains for point in chain) == sorted(points)
     assert all(len(chain) <= deaths for chain in chains)
@@ -42,15 +47,15 @@ def test_every_point_is_dealt_once(points: list[Point], deaths: int) -> None:
 def test_one_death_in_a_stage_is_one_point_in_a_chain() -> None:
     points = passed(*WRITES, *EFFECTS)
 
-    assert chained(points, 1) == [(point,) for point in points]
+    assert pair_points(points, 1) == [(point,) for point in points]
 
 
 def test_a_successor_has_not_missed_a_place_of_the_same_name() -> None:
     points = passed(*WRITES, *EFFECTS, *WRITES, *EFFECTS[:2])
     places = {point: number for number, point in enumerate(points)}
-    begins = {point.label: places[point] for point in points if point.time == 1}
+    begins = {point.label: places[point] for point in points if point.occurrence == 1}
 
-    pairs = [chain for chain in chained(points, 2) if len(chain) == 2]
+    pairs = [chain for chain in pair_points(points, 2) if len(chain) == 2]
 
     assert pairs
     for first, second in pairs:
@@ -81,31 +86,38 @@ def test_a_successor_has_not_missed_a_place_of_the_same_name() -> None:
 def test_points_that_depend_on_the_machine_are_left_out(
     runs: Sequence[Sequence[str]], expected: Sequence[str]
 ) -> None:
-    assert steady([passed(*run) for run in runs]) == passed(*expected)
+    assert select_steady_points([passed(*run) for run in runs]) == passed(*expected)
 
 
 def test_where_nothing_depends_on_the_machine_every_point_counts() -> None:
-    assert known([passed("a", "b"), passed("a", "c")]) == [Point("a"), Point("b"), Point("c")]
+    assert merge_points([passed("a", "b"), passed("a", "c")]) == [
+        KillPoint("a"),
+        KillPoint("b"),
+        KillPoint("c"),
+    ]
 
 
 def test_the_plainest_life_takes_what_the_others_do_not_need() -> None:
-    long, plain = Life("long", (CREATE, SCALE_UP, DELETE)), Life("plain", (CREATE, DELETE))
+    long, plain = (
+        ClusterLife("long", (CREATE, SCALE_UP, DELETE)),
+        ClusterLife("plain", (CREATE, DELETE)),
+    )
     chains = {
-        "create": [(Point("c1"),), (Point("c2"),), (Point("c3"),)],
-        "scale-up": [(Point("s1"), Point("s2"))],
-        "delete": [(Point("d1"),), (Point("d2"),)],
+        "create": [(KillPoint("c1"),), (KillPoint("c2"),), (KillPoint("c3"),)],
+        "scale-up": [(KillPoint("s1"), KillPoint("s2"))],
+        "delete": [(KillPoint("d1"),), (KillPoint("d2"),)],
     }
 
-    assert dealt([long, plain], chains) == [
+    assert assign_chains([long, plain], chains) == [
         (
             long,
             [
-                ("create", Point("c1")),
-                ("scale-up", Point("s1")),
-                ("scale-up", Point("s2")),
-                ("delete", Point("d1")),
+                ("create", KillPoint("c1")),
+                ("scale-up", KillPoint("s1")),
+                ("scale-up", KillPoint("s2")),
+                ("delete", KillPoint("d1")),
             ],
         ),
-        (plain, [("create", Point("c2")), ("delete", Point("d2"))]),
-        (plain, [("create", Point("c3"))]),
+        (plain, [("create", KillPoint("c2")), ("delete", KillPoint("d2"))]),
+        (plain, [("create", KillPoint("c3"))]),
     ]

@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from boatyard.proof.keeper_state import Kept
+from boatyard.proof.keeper_state import KeeperState
 
 
-def kept(*, strays: tuple[str, ...] = (), **changed: Any) -> Kept:
+def kept(*, strays: tuple[str, ...] = (), **changed: Any) -> KeeperState:
     cluster: dict[str, Any] = {
         "nodes": {"compute-0": {}},
         "processes": {"etcd-0": ["1.36.3/etcd"]},
         "api": {"nodes": {"compute-0": "ready"}, "left by checks": []},
     }
-    return Kept(
-        held=(), clusters={"c/cluster": cluster | changed}, strays=strays, ports=frozenset()
+    return KeeperState(
+        held=(), clusters={"c/cluster": cluster | changed}, orphans=strays, ports=frozenset()
     )
 
 
 def test_a_cluster_in_order_has_no_contradictions() -> None:
-    assert kept().contradictions() == []
+    assert kept().find_contradictions() == []
 
 
 def test_one_that_rests_cannot_be_asked_for_its_nodes() -> None:
     resting = kept()
     del resting.clusters["c/cluster"]["api"]
 
-    assert resting.contradictions() == []
+    assert resting.find_contradictions() == []
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_one_that_rests_cannot_be_asked_for_its_nodes() -> None:
         ),
     ],
 )
-def test_what_cannot_be_right_is_told(found: Kept, expected: str) -> None:
-    assert found.contradictions() == [expected]
+def test_what_cannot_be_right_is_told(found: KeeperState, expected: str) -> None:
+    assert found.find_contradictions() == [expected]

@@ -13,10 +13,15 @@ import pytest
 from boatyard.model.errors import Refused
 from boatyard.platforms.drivers.local.real import images, requirements, settings
 from boatyard.platforms.drivers.local.real.mounts import read_mounts
-from boatyard.platforms.drivers.local.real.names import node_in, node_name, segment_name, slug_in
+from boatyard.platforms.drivers.local.real.names import (
+    node_name,
+    parse_node,
+    parse_slug,
+    segment_name,
+)
 from boatyard.platforms.drivers.local.real.node import RealNode
 
-PROGRAMS = requirements.Programs(
+PROGRAMS = requirements.RuntimePrograms(
     shim=Path("/usr/bin/containerd-shim-runc-v2"), runc=Path("/usr/sbin/runc"), plugins=Path("/cni")
 )
 
@@ -39,9 +44,12 @@ def make_node(**given: object) -> RealNode:
 
 
 def test_a_name_says_whose_it_is() -> None:
-    assert (slug_in("by-0a1b"), node_in("by-0a1b")) == ("0a1b", "")
-    assert (slug_in("by-0a1b-compute-0"), node_in("by-0a1b-compute-0")) == ("0a1b", "compute-0")
-    assert (slug_in("docker"), node_in("docker-x")) == ("", "")
+    assert (parse_slug("by-0a1b"), parse_node("by-0a1b")) == ("0a1b", "")
+    assert (parse_slug("by-0a1b-compute-0"), parse_node("by-0a1b-compute-0")) == (
+        "0a1b",
+        "compute-0",
+    )
+    assert (parse_slug("docker"), parse_node("docker-x")) == ("", "")
 
 
 @pytest.mark.parametrize("slug", ["", "a-b", "a.b", "A", "../x", "a" * 33])
@@ -86,7 +94,7 @@ def test_a_program_that_needs_others_is_not_static(tmp_path: Path) -> None:
 
 
 def test_only_secrets_and_settings_of_this_node_are_written() -> None:
-    files = settings.files(make_node(), PROGRAMS, snapshotter="native")
+    files = settings.render_files(make_node(), PROGRAMS, snapshotter="native")
     assert files["hostname"] == b"compute-0\n"
     assert b'snapshotter = "native"' in files["containerd/config.toml"]
     kubelet = json.loads(files["kubernetes/kubelet.json"])
@@ -101,7 +109,9 @@ def test_a_proxy_needs_its_program_and_its_kubeconfig() -> None:
     assert not make_node(kube_proxy=Path("/assets/kube-proxy")).has_proxy
     assert not make_node(proxy_kubeconfig="{}").has_proxy
     with_proxy = make_node(kube_proxy=Path("/assets/kube-proxy"), proxy_kubeconfig="{}")
-    assert "kubernetes/kube-proxy.json" in settings.files(with_proxy, PROGRAMS, snapshotter="x")
+    assert "kubernetes/kube-proxy.json" in settings.render_files(
+        with_proxy, PROGRAMS, snapshotter="x"
+    )
 
 
 def test_labels_are_given_to_the_kubelet() -> None:
@@ -113,16 +123,16 @@ def test_what_is_missing_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(requirements, "PATH", str(tmp_path))
+    monkeypatch.setattr(requirements, "SYSTEM_PATH", str(tmp_path))
     monkeypatch.setattr(requirements, "_PLUGIN_DIRECTORIES", (tmp_path,))
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
-    said = "\n".join(requirements.missing())
+    said = "\n".join(requirements.list_missing())
     assert "root" in said
     for package in ("iproute2", "containerd", "runc", "containernetworking-plugins"):
         assert f"apt install {package}" in said
     assert "busybox-static" in said
     with pytest.raises(Refused, match="busybox-static"):
-        requirements.check_all()
+        requirements.check_requirements()
 
 
 def test_where_things_are_mounted_is_read_as_the_kernel_writes_it() -> None:

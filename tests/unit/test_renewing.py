@@ -7,13 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from boatyard.pki.authority import CERTIFICATE_LIFE, Authority
+from boatyard.pki.authority import CERTIFICATE_LIFETIME, Authority
 from boatyard.platforms.drivers.local.certificates import make_kubeconfig
-from boatyard.resources.orders.renewing import ASK_BEFORE, ASK_EVERY, ask_again_at, is_due
+from boatyard.resources.orders.credential_renewal import (
+    RENEW_BEFORE,
+    SHORTEST_RENEWAL_INTERVAL,
+    compute_renewal_time,
+    is_renewal_due,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PEM = Authority.create("any", now=NOW).issue("admin", client=True, now=NOW)
-LATE = NOW + CERTIFICATE_LIFE - ASK_BEFORE
+LATE = NOW + CERTIFICATE_LIFETIME - RENEW_BEFORE
 OURS = make_kubeconfig(server="https://x", name="web", user="admin", ca=b"ca", pem=PEM)
 YAML = f"""users:
 - name: admin
@@ -24,15 +29,15 @@ YAML = f"""users:
 
 @pytest.mark.parametrize("kubeconfig", [OURS, YAML])
 def test_an_access_is_asked_for_again_two_months_before_it_ends(kubeconfig: str) -> None:
-    again = ask_again_at(kubeconfig, NOW)
-    assert not is_due(again, LATE - timedelta(days=1))
-    assert is_due(again, LATE)
+    again = compute_renewal_time(kubeconfig, NOW)
+    assert not is_renewal_due(again, LATE - timedelta(days=1))
+    assert is_renewal_due(again, LATE)
 
 
 def test_one_that_ends_soon_and_is_not_renewed_is_asked_for_each_hour() -> None:
-    again = ask_again_at(OURS, LATE)
-    assert not is_due(again, LATE + ASK_EVERY / 2)
-    assert is_due(again, LATE + ASK_EVERY)
+    again = compute_renewal_time(OURS, LATE)
+    assert not is_renewal_due(again, LATE + SHORTEST_RENEWAL_INTERVAL / 2)
+    assert is_renewal_due(again, LATE + SHORTEST_RENEWAL_INTERVAL)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +50,4 @@ def test_one_that_ends_soon_and_is_not_renewed_is_asked_for_each_hour() -> None:
     ],
 )
 def test_what_has_no_certificate_is_never_asked_for_again(kubeconfig: str) -> None:
-    assert not is_due(ask_again_at(kubeconfig, NOW), LATE + CERTIFICATE_LIFE)
+    assert not is_renewal_due(compute_renewal_time(kubeconfig, NOW), LATE + CERTIFICATE_LIFETIME)

@@ -16,15 +16,15 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.generated.osac import ClusterRest
-from boatyard.platforms.port import ClusterSeen, NodeSeen, Rest
-from boatyard.resources.orders import plan, resting, rules
-from boatyard.resources.orders.attempts import Attempt, Failed, Fault
+from boatyard.platforms.port import ObservedCluster, ObservedNode, RestMode
+from boatyard.resources.orders import hibernation, plan, rules
+from boatyard.resources.orders.attempts import Attempt, AttemptFailure, AttemptFault
 from tests.support.orders import CHECKS, NOW, an_order, planned, present, settled
 
 HOUR = timedelta(hours=1)
-NODES = (NodeSeen("compute-0", "compute", ready=True),)
-AWAKE = ClusterSeen(exists=True, available=True, nodes=NODES, version="4.17.9")
-FROZEN = ClusterSeen(exists=True, rest=Rest.FROZEN, version="4.17.9")
+NODES = (ObservedNode("compute-0", "compute", ready=True),)
+AWAKE = ObservedCluster(exists=True, available=True, nodes=NODES, version="4.17.9")
+FROZEN = ObservedCluster(exists=True, rest=RestMode.FROZEN, version="4.17.9")
 
 
 def asking(order: Order, **spec: Any) -> Order:
@@ -36,18 +36,18 @@ def asking(order: Order, **spec: Any) -> Order:
 def resting_order(rest: ClusterRest = ClusterRest.FROZEN) -> Order:
     """An order that rests since NOW, as its own rules have it."""
     wish = asking(settled(an_order(phase=OrderPhase.READY)), rest=rest)
-    status = rules.planned(wish, plan.replan(wish, {}, CHECKS), NOW)
+    status = rules.make_planned_status(wish, plan.replan(wish, {}, CHECKS), NOW)
     items = tuple(present(item) for item in status.items if item.state != ItemState.LEAVING)
-    seen = FROZEN if rest == ClusterRest.FROZEN else seen_at(Rest.STOPPED)
+    seen = FROZEN if rest == ClusterRest.FROZEN else seen_at(RestMode.STOPPED)
     made = msgspec.structs.replace(status, items=items)
     return absorbed(msgspec.structs.replace(wish, status=made), seen)
 
 
-def seen_at(rest: Rest) -> ClusterSeen:
-    return ClusterSeen(exists=True, rest=rest, version="4.17.9")
+def seen_at(rest: RestMode) -> ObservedCluster:
+    return ObservedCluster(exists=True, rest=rest, version="4.17.9")
 
 
-def absorbed(order: Order, seen: ClusterSeen | None, *attempts: Attempt) -> Order:
+def absorbed(order: Order, seen: ObservedCluster | None, *attempts: Attempt) -> Order:
     found = rules.absorb(
         order,
         items=order.status.items,
@@ -120,20 +120,22 @@ def test_the_conditions_of_a_cluster_that_rests() -> None:
 def test_when_a_frozen_cluster_is_stopped(minutes: int, freezes: ClusterRest, stops: bool) -> None:
     order = resting_order(freezes)
     assert order.status.resting_since == NOW
-    assert resting.should_stop(order, HOUR, NOW + timedelta(minutes=minutes)) is stops
+    assert hibernation.should_stop(order, HOUR, NOW + timedelta(minutes=minutes)) is stops
 
 
 def test_one_that_is_stopped_by_us_rests_all_the_while() -> None:
     order = resting_order()
-    stopping = msgspec.structs.replace(order, status=resting.stopping(order, NOW + HOUR))
-    assert plan.rest_of(stopping) == ClusterRest.STOPPED
-    assert resting.wanted_rest(stopping) == Rest.STOPPED
+    stopping = msgspec.structs.replace(order, status=hibernation.plan_stop(order, NOW + HOUR))
+    assert plan.get_desired_rest(stopping) == ClusterRest.STOPPED
+    assert hibernation.get_platform_rest(stopping) == RestMode.STOPPED
     assert stopping.status.phase == OrderPhase.RESTING
     (opened,) = plan.ready_to_add(stopping.status.items)
     assert opened.kind == "cluster"
-    late = Attempt(opened, released=False, answer=Failed(Fault.UNAVAILABLE, "X", "no answer"))
+    late = Attempt(
+        opened, released=False, result=AttemptFailure(AttemptFault.UNAVAILABLE, "X", "no answer")
+    )
     assert absorbed(stopping, FROZEN, late).status.phase == OrderPhase.RESTING
-    assert not resting.should_stop(stopping, HOUR, NOW + 2 * HOUR)
+    assert not hibernation.should_stop(stopping, HOUR, NOW + 2 * HOUR)
 
 
 def test_a_rest_that_ended_behind_our_back_is_asked_for_again() -> None:
@@ -149,7 +151,7 @@ def test_access_is_not_asked_of_a_cluster_that_rests() -> None:
     progressing = msgspec.structs.replace(
         order, status=msgspec.structs.replace(order.status, phase=OrderPhase.PROGRESSING)
     )
-    assert not plan.wants_access(progressing, order.status.items)
+    assert not plan.needs_credentials(progressing, order.status.items)
 
 
 def test_a_restore_is_on_record_once_it_is_done() -> None:
@@ -168,8 +170,8 @@ def test_a_restore_is_on_record_once_it_is_done() -> None:
 def test_a_failed_upgrade_says_what_can_be_done() -> None:
     order = planned(an_order())
     (cluster,) = [item for item in order.status.items if item.kind == "cluster"]
-    refusal = Failed(Fault.REFUSED, "UpgradeFailed", "4.18.3 did not come up")
-    status = absorbed(order, AWAKE, Attempt(cluster, released=False, answer=refusal)).status
+    refusal = AttemptFailure(AttemptFault.REFUSED, "UpgradeFailed", "4.18.3 did not come up")
+    status = absorbed(order, AWAKE, Attempt(cluster, released=False, result=refusal)).status
     (failed,) = [step for step in status.steps if step.state == StepState.FAILED]
     assert (failed.name, failed.reason) == ("install", "UpgradeFailed")
     assert failed.remedy.endswith("retry, or set the version back to it")
@@ -179,4 +181,8 @@ def test_a_failed_upgrade_says_what_can_be_done() -> None:
 def test_a_rest_lasts_from_its_beginning_and_not_from_the_last_look() -> None:
     order = resting_order()
 
-    assert resting.since(order, OrderPhase.RESTING, NOW + HOUR) == order.status.resting_since == NOW
+    assert (
+        hibernation.get_hibernating_since(order, OrderPhase.RESTING, NOW + HOUR)
+        == order.status.resting_since
+        == NOW
+    )

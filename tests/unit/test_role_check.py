@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import Violation
-from boatyard.roles.check import check
-from boatyard.roles.form import Form, Option, Relations, RequiredIf, from_text, to_text
-from boatyard.roles.role import Role, read_role
+from boatyard.roles.form import Form, Option, Relations, RequiredIf, form_from_json, form_to_json
+from boatyard.roles.form_check import check_values
+from boatyard.roles.role import TemplateRole, read_role
 from boatyard.roles.schema import form_schema
 from tests.support.roles import files
 
 
 def told(form: Form, given: dict[str, Any]) -> list[str]:
     violations: list[Violation] = []
-    check(form, given, violations, at="p")
+    check_values(form, given, violations, at="p")
     return [str(one) for one in violations]
 
 
@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_refused(said: dict[str, Any], value: Any, words: s
 )
 def test_what_fits_is_kept(said: dict[str, Any], value: Any, kept: Any) -> None:
     violations: list[Violation] = []
-    found = check(one(**said), {"x": value}, violations, at="p")
+    found = check_values(one(**said), {"x": value}, violations, at="p")
 
     assert violations == []
     assert found == {"x": kept}
@@ -109,8 +109,12 @@ def test_defaults_are_filled_in_at_every_level() -> None:
     )
     violations: list[Violation] = []
 
-    assert check(form, {"b": {}}, violations, at="p") == {"a": "x", "b": {"c": 1}, "d": {"e": "f"}}
-    assert check(form, {}, violations, at="p") == {"a": "x", "d": {"e": "f"}}
+    assert check_values(form, {"b": {}}, violations, at="p") == {
+        "a": "x",
+        "b": {"c": 1},
+        "d": {"e": "f"},
+    }
+    assert check_values(form, {}, violations, at="p") == {"a": "x", "d": {"e": "f"}}
     assert violations == []
 
 
@@ -177,7 +181,7 @@ def test_an_alias_is_the_option_itself() -> None:
     form = Form(options={"size": Option(type="int", aliases=("count",))})
     violations: list[Violation] = []
 
-    assert check(form, {"count": 3}, violations, at="p") == {"size": 3}
+    assert check_values(form, {"count": 3}, violations, at="p") == {"size": 3}
     assert violations == []
     assert "given twice" in told(form, {"count": 3, "size": 3})[0]
 
@@ -227,9 +231,9 @@ def test_a_secret_is_in_no_schema() -> None:
 
 def test_a_form_survives_being_kept() -> None:
     read = read_role("web", files())
-    assert isinstance(read, Role)
+    assert isinstance(read, TemplateRole)
 
-    assert from_text(to_text(read.form)) == read.form
+    assert form_from_json(form_to_json(read.form)) == read.form
 
 
 def test_the_schema_tells_no_default_of_a_secret() -> None:

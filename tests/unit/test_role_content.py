@@ -14,31 +14,38 @@ from hypothesis import strategies as st
 
 from boatyard.model.errors import NotFound, Refused
 from boatyard.resources.cluster_templates.contents import ContentFolders
-from boatyard.roles.content import LARGEST_CONTENT, RoleFile, digest_of, pack, path_problem, unpack
+from boatyard.roles.content import (
+    LARGEST_CONTENT,
+    RoleFileContent,
+    digest_of,
+    pack_files,
+    path_problem,
+    unpack_files,
+)
 from boatyard.roles.folder import read_folder
 from boatyard.roles.mistakes import Mistake
 from tests.support.roles import files, write
 
 names = st.text("abc/.-_é", min_size=1, max_size=12).filter(lambda name: not path_problem(name))
-contents = st.dictionaries(names, st.builds(RoleFile, st.binary(max_size=20), st.booleans()))
+contents = st.dictionaries(names, st.builds(RoleFileContent, st.binary(max_size=20), st.booleans()))
 
 
-def read(folder: Path) -> tuple[dict[str, RoleFile], list[str]]:
+def read(folder: Path) -> tuple[dict[str, RoleFileContent], list[str]]:
     mistakes: list[Mistake] = []
     return dict(read_folder(folder, mistakes)), [str(one) for one in mistakes]
 
 
 @given(contents)
-def test_what_was_packed_is_unpacked(made: dict[str, RoleFile]) -> None:
-    digest, packed = pack(made)
+def test_what_was_packed_is_unpacked(made: dict[str, RoleFileContent]) -> None:
+    digest, packed = pack_files(made)
 
     assert digest == digest_of(dict(reversed(made.items())))
-    assert unpack(packed, digest) == made
+    assert unpack_files(packed, digest) == made
 
 
 @given(contents, contents)
 def test_other_files_have_another_digest(
-    one: dict[str, RoleFile], two: dict[str, RoleFile]
+    one: dict[str, RoleFileContent], two: dict[str, RoleFileContent]
 ) -> None:
     assert (digest_of(one) == digest_of(two)) == (one == two)
 
@@ -53,7 +60,8 @@ def test_other_files_have_another_digest(
 )
 def test_files_that_look_alike_are_told_apart(one: dict[str, bytes], two: dict[str, bytes]) -> None:
     digests = {
-        digest_of({name: RoleFile(data) for name, data in made.items()}) for made in (one, two)
+        digest_of({name: RoleFileContent(data) for name, data in made.items()})
+        for made in (one, two)
     }
 
     assert len(digests) == 2
@@ -61,7 +69,7 @@ def test_files_that_look_alike_are_told_apart(one: dict[str, bytes], two: dict[s
 
 def test_the_digest_is_a_known_one() -> None:
     """Changing how it is made would part every cluster from its content."""
-    assert digest_of({"a": RoleFile(b"x"), "b/c": RoleFile(b"", True)}) == (
+    assert digest_of({"a": RoleFileContent(b"x"), "b/c": RoleFileContent(b"", True)}) == (
         "sha256:705913a45984916a175c47f13cdedaca75e89968206aed323dcd2a7320f0c574"
     )
 
@@ -70,8 +78,10 @@ def test_times_owners_and_rubbish_make_no_difference(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one", files()), write(tmp_path / "two", files())
     os.utime(two / "meta/template.yaml", (1, 1))
     (two / "meta/template.yaml").chmod(0o600)
-    write(two, {".git/HEAD": RoleFile(b"x"), "tasks/__pycache__/a.pyc": RoleFile(b"x")})
-    write(two, {"tasks/main.yaml~": RoleFile(b"x"), ".DS_Store": RoleFile(b"x")})
+    write(
+        two, {".git/HEAD": RoleFileContent(b"x"), "tasks/__pycache__/a.pyc": RoleFileContent(b"x")}
+    )
+    write(two, {"tasks/main.yaml~": RoleFileContent(b"x"), ".DS_Store": RoleFileContent(b"x")})
 
     assert digest_of(read(one)[0]) == digest_of(read(two)[0]) == digest_of(files())
     (two / "meta/template.yaml").chmod(0o755)
@@ -119,8 +129,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
-    folder = write(tmp_path / "role", {"big": RoleFile(b"x" * (1024 * 1024 + 1))})
-    many = write(tmp_path / "many", {f"f{n}": RoleFile(b"x" * 2**20) for n in range(4)})
+    folder = write(tmp_path / "role", {"big": RoleFileContent(b"x" * (1024 * 1024 + 1))})
+    many = write(tmp_path / "many", {f"f{n}": RoleFileContent(b"x" * 2**20) for n in range(4)})
 
     assert "big: has more than 1048576 bytes" in read(folder)[1][0]
     assert "the role has 4194304 bytes, more than" in read(many)[1][0]
@@ -129,34 +139,34 @@ def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a/./b", "a/../../b", "", "a\nb", "a\\b"])
 def test_a_name_that_leads_elsewhere_is_no_name(name: str) -> None:
     assert path_problem(name)
-    digest, packed = pack({name: RoleFile(b"x")})
+    digest, packed = pack_files({name: RoleFileContent(b"x")})
     with pytest.raises(Refused):
-        unpack(packed, digest)
+        unpack_files(packed, digest)
 
 
 def test_content_that_was_changed_is_refused() -> None:
-    digest, packed = pack(files())
+    digest, packed = pack_files(files())
     plain = zlib.decompress(packed)
     other = zlib.compress(plain.replace(b"hello", b"HELLO"))
 
     for spoilt in (other, packed[:-4], packed + b"x", b"", b"nonsense"):
         with pytest.raises(Refused):
-            unpack(spoilt, digest)
+            unpack_files(spoilt, digest)
 
 
 def test_a_bomb_is_not_unpacked() -> None:
     with pytest.raises(Refused):
-        unpack(zlib.compress(b"\0" * 2**26), "sha256:" + "0" * 64)
+        unpack_files(zlib.compress(b"\0" * 2**26), "sha256:" + "0" * 64)
 
 
 # --- as folders ------------------------------------------------------------------------------------
 
 
-class Store:
+class PublishedContent:
     """What was published, and how often it was asked for."""
 
     def __init__(self) -> None:
-        self.digest, self.packed = pack(files())
+        self.digest, self.packed = pack_files(files())
         self.asked = 0
 
     async def fetch(self, digest: str) -> bytes | None:
@@ -165,11 +175,11 @@ class Store:
 
 
 async def test_content_is_a_folder_made_once(tmp_path: Path) -> None:
-    store = Store()
+    store = PublishedContent()
     folders = ContentFolders(tmp_path / "contents", store.fetch)
 
-    first = await folders.folder(store.digest)
-    again = await folders.folder(store.digest)
+    first = await folders.ensure_folder(store.digest)
+    again = await folders.ensure_folder(store.digest)
 
     assert first == again
     assert store.asked == 1
@@ -179,9 +189,9 @@ async def test_content_is_a_folder_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", ["changed", "missing", "added", "hidden", "half"])
 async def test_a_spoilt_folder_is_mended(tmp_path: Path, spoil: str) -> None:
-    store = Store()
+    store = PublishedContent()
     folders = ContentFolders(tmp_path / "contents", store.fetch)
-    folder = await folders.folder(store.digest)
+    folder = await folders.ensure_folder(store.digest)
     tasks = folder / "tasks/post_install.yaml"
     match spoil:
         case "changed":
@@ -192,21 +202,21 @@ async def test_a_spoilt_folder_is_mended(tmp_path: Path, spoil: str) -> None:
         case "added":
             (folder / "tasks/main.yaml").write_text("[]")
         case "hidden":
-            write(folder, {"tasks/__pycache__/x.pyc": RoleFile(b"x")})
+            write(folder, {"tasks/__pycache__/x.pyc": RoleFileContent(b"x")})
         case "half":  # a process died while it wrote, beside
             (folder.parent / ".new-x").mkdir()
 
-    mended = await folders.folder(store.digest)
+    mended = await folders.ensure_folder(store.digest)
 
     mistakes: list[Mistake] = []
     assert digest_of(read_folder(mended, mistakes, everything=True)) == store.digest
 
 
 async def test_several_may_ask_at_once(tmp_path: Path) -> None:
-    store = Store()
+    store = PublishedContent()
     folders = [ContentFolders(tmp_path / "contents", store.fetch) for _ in range(8)]
 
-    found = await asyncio.gather(*(one.folder(store.digest) for one in folders))
+    found = await asyncio.gather(*(one.ensure_folder(store.digest) for one in folders))
 
     assert len(set(found)) == 1
     assert digest_of(read(found[0])[0]) == store.digest
@@ -214,18 +224,18 @@ async def test_several_may_ask_at_once(tmp_path: Path) -> None:
 
 
 async def test_what_was_never_published_is_not_found(tmp_path: Path) -> None:
-    folders = ContentFolders(tmp_path, Store().fetch)
+    folders = ContentFolders(tmp_path, PublishedContent().fetch)
 
     with pytest.raises(NotFound):
-        await folders.folder("sha256:" + "0" * 64)
+        await folders.ensure_folder("sha256:" + "0" * 64)
     for nonsense in ("", "../../etc", "sha256:../x"):
         with pytest.raises(Refused):
-            await folders.folder(nonsense)
+            await folders.ensure_folder(nonsense)
 
 
 def test_what_unpacks_to_too_much_is_refused_with_the_right_digest_too() -> None:
-    digest, packed = pack({"tasks/main.yml": RoleFile(bytes(2 * LARGEST_CONTENT))})
+    digest, packed = pack_files({"tasks/main.yml": RoleFileContent(bytes(2 * LARGEST_CONTENT))})
     assert len(packed) < LARGEST_CONTENT / 100
 
     with pytest.raises(Refused):
-        unpack(packed, digest)
+        unpack_files(packed, digest)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from boatyard.automation.drivers.local.values import RESERVED, RESERVED_PREFIXES
-from boatyard.roles.about import NodeSet, Versions
 from boatyard.roles.form import RequiredIf
-from boatyard.roles.role import Faulty, Role, read_role
+from boatyard.roles.role import InvalidRole, TemplateRole, read_role
+from boatyard.roles.template_metadata import NodeSet, VersionRange
 from tests.support.roles import SPECS, TEMPLATE, files
 
 
-def role(**changes: str | None) -> Role:
+def role(**changes: str | None) -> TemplateRole:
     read = read_role("web", files(**changes))
-    assert isinstance(read, Role), [str(one) for one in read.mistakes]
+    assert isinstance(read, TemplateRole), [str(one) for one in read.mistakes]
     return read
 
 
 def mistakes(**changes: str | None) -> list[str]:
     read = read_role("web", files(**changes))
-    assert isinstance(read, Faulty)
+    assert isinstance(read, InvalidRole)
     return [str(one) for one in read.mistakes]
 
 
@@ -37,8 +37,8 @@ def option(text: str) -> str:
 def test_a_role_is_what_its_files_say() -> None:
     found = role()
 
-    assert (found.name, found.about.id, found.about.name) == ("web", "web_small", "web-small")
-    assert found.about.node_sets == {"compute": NodeSet("bm-small", 3)}
+    assert (found.name, found.metadata.id, found.metadata.name) == ("web", "web_small", "web-small")
+    assert found.metadata.node_sets == {"compute": NodeSet("bm-small", 3)}
     assert found.phases == ("post_install",)
     assert found.form.options["greeting"].default == "hello"
     assert found.form.options["replicas"].choices == (1, 2, 3)
@@ -61,10 +61,10 @@ def test_a_template_says_all_there_is_to_say() -> None:
         hooks: [post_install]
         network: {pod_cidr: 10.128.0.0/14}
         """
-    ).about
+    ).metadata
 
     assert (found.id, found.name, found.platforms) == ("ocp_4_17_small", "ocp-small", ("hosted",))
-    assert found.versions == Versions("4.17", "4.18", "4.17.9")
+    assert found.versions == VersionRange("4.17", "4.18", "4.17.9")
     assert found.allowed_host_types == ("bm-small", "bm-large")
     assert (found.hub_labels, found.hooks) == ({"gpu": "yes"}, ("post_install",))
     assert found.pod_cidr == "10.128.0.0/14"
@@ -98,9 +98,9 @@ def test_a_role_made_for_osac_is_offered_unchanged() -> None:
         """,
     )
 
-    assert (found.about.id, found.about.name) == ("web", "ocp-small")
-    assert found.about.node_sets == {"fc430": NodeSet("fc430", 2)}
-    assert found.about.allowed_host_types == ("fc430",)
+    assert (found.metadata.id, found.metadata.name) == ("web", "ocp-small")
+    assert found.metadata.node_sets == {"fc430": NodeSet("fc430", 2)}
+    assert found.metadata.allowed_host_types == ("fc430",)
     assert list(found.form.options) == ["pull_secret", "rounds"]
 
 
@@ -347,7 +347,7 @@ def test_two_files_for_one_thing_are_a_mistake() -> None:
 
     read = read_role("web", made)
 
-    assert isinstance(read, Faulty)
+    assert isinstance(read, InvalidRole)
     assert "is there beside" in str(read.mistakes[0])
 
 
@@ -360,5 +360,5 @@ def test_the_spec_may_be_in_the_main_file() -> None:
 
     read = read_role("web", made)
 
-    assert isinstance(read, Role)
+    assert isinstance(read, TemplateRole)
     assert "greeting" in read.form.options

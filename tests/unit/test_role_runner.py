@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from boatyard.automation.drivers.local.turns import Turn
-from boatyard.automation.port import RunWanted
+from boatyard.automation.drivers.local.run_slots import RunSlot
+from boatyard.automation.port import RunSpec
 from boatyard.model.outcome import Waiting
-from boatyard.roles.content import RoleFile, pack
+from boatyard.roles.content import RoleFileContent, pack_files
 from boatyard.wiring.role_runner import RoleRunner
-from boatyard.wiring.run_tokens import ApiWay
+from boatyard.wiring.run_tokens import ApiEndpoint
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.worker import runs_of_roles
+from boatyard.wiring.worker import make_role_runner
 
 
 def runner(directory: Path, **settings: Any) -> RoleRunner:
@@ -24,10 +24,10 @@ def runner(directory: Path, **settings: Any) -> RoleRunner:
 
 
 async def test_runs_are_bounded_by_the_settings(tmp_path: Path) -> None:
-    turns = runner(tmp_path, runs_at_once=3, runs_per_hub=2, runs_per_template=1).workshop.turns
+    turns = runner(tmp_path, runs_at_once=3, runs_per_hub=2, runs_per_template=1).local_runner.slots
 
     def take(name: str, hub: str, template: str) -> str:
-        return turns.take(name, Turn(hub, template), lambda _: False)
+        return turns.take(name, RunSlot(hub, template), lambda _: False)
 
     assert take("one", "lyon", "small") == ""
     assert take("two", "lyon", "small") == "other runs of this template are under way"
@@ -38,9 +38,9 @@ async def test_runs_are_bounded_by_the_settings(tmp_path: Path) -> None:
 
 
 async def test_starts_are_bounded_by_the_settings(tmp_path: Path) -> None:
-    turns = runner(tmp_path, run_starts_per_minute=1).workshop.turns
-    assert turns.take("one", Turn("lyon", "small"), lambda _: True) == ""
-    assert "no faster" in turns.take("two", Turn("lyon", "large"), lambda _: True)
+    turns = runner(tmp_path, run_starts_per_minute=1).local_runner.slots
+    assert turns.take("one", RunSlot("lyon", "small"), lambda _: True) == ""
+    assert "no faster" in turns.take("two", RunSlot("lyon", "large"), lambda _: True)
 
 
 async def test_a_hub_has_one_runner_and_all_share_the_machine(tmp_path: Path) -> None:
@@ -52,7 +52,9 @@ async def test_a_hub_has_one_runner_and_all_share_the_machine(tmp_path: Path) ->
 
 async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> None:
     """Each waits in a thread for what is looked at in other threads: they must not be the same ones."""
-    digest, packed = pack({"tasks/post_install.yaml": RoleFile(b"- debug: {msg: a}\n")})
+    digest, packed = pack_files(
+        {"tasks/post_install.yaml": RoleFileContent(b"- debug: {msg: a}\n")}
+    )
 
     async def get(_: str) -> bytes:
         return packed
@@ -65,7 +67,7 @@ async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> 
 
     async with asyncio.timeout(10):
         found = await asyncio.gather(
-            *(hub._call(lambda: made.workshop.content(digest)) for _ in range(12))
+            *(hub._call_in_thread(lambda: made.local_runner.content(digest)) for _ in range(12))
         )
 
     assert {(place / "tasks/post_install.yaml").is_file() for place in found} == {True}
@@ -75,10 +77,12 @@ async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> 
 async def test_a_worker_that_shall_run_none_leaves_roles_to_another_machine(tmp_path: Path) -> None:
     """It starts nothing a second time, and calls no run ended that may go on elsewhere."""
     ledger: Any = SimpleNamespace(contents=None, clock=SimpleNamespace(now=None))
-    roles = runs_of_roles(ledger, Settings(data=str(tmp_path), runs_at_once=0), ApiWay(url=""))
+    roles = make_role_runner(
+        ledger, Settings(data=str(tmp_path), runs_at_once=0), ApiEndpoint(url="")
+    )
     automation = roles.for_hub("lyon")
 
-    asked = await automation.ensure_run("o-1/post_install", RunWanted("post_install", "small"))
+    asked = await automation.ensure_run("o-1/post_install", RunSpec("post_install", "small"))
     released = await automation.release_run("o-1/post_install")
 
     assert isinstance(asked, Waiting)
@@ -92,6 +96,6 @@ async def test_a_worker_that_may_runs_them_itself(tmp_path: Path) -> None:
     ledger: Any = SimpleNamespace(
         contents=SimpleNamespace(get=None), clock=SimpleNamespace(now=None)
     )
-    roles = runs_of_roles(ledger, Settings(data=str(tmp_path)), ApiWay(url=""))
+    roles = make_role_runner(ledger, Settings(data=str(tmp_path)), ApiEndpoint(url=""))
     assert isinstance(roles, RoleRunner)
     await roles.close()

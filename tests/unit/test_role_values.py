@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from boatyard.roles.form import Form, Option
-from boatyard.roles.values import definitions
+from boatyard.roles.parameter_values import definitions
 
 PASSWORD = Option(no_log=True)
 

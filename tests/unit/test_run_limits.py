@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from boatyard.automation.drivers.local.limits import MIB, Limits
+from boatyard.automation.drivers.local.limits import MIB, RunLimits
 
 
 def test_each_limit_is_the_kernels_of_that_name() -> None:
-    limits = Limits(address_space=7 * MIB, file_size=5 * MIB, open_files=9, processes=3)
+    limits = RunLimits(address_space=7 * MIB, file_size=5 * MIB, open_files=9, processes=3)
 
-    assert limits.by_name(own_user=True) == {
+    assert limits.to_rlimits(own_user=True) == {
         "RLIMIT_AS": 7 * MIB,
         "RLIMIT_FSIZE": 5 * MIB,
         "RLIMIT_NOFILE": 9,
@@ -16,4 +16,4 @@ def test_each_limit_is_the_kernels_of_that_name() -> None:
         "RLIMIT_NPROC": 3,
     }
     # Counted by user: a bound for one run would be one for all who share its number.
-    assert "RLIMIT_NPROC" not in limits.by_name(own_user=False)
+    assert "RLIMIT_NPROC" not in limits.to_rlimits(own_user=False)

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from boatyard.api.callers import Issuer, TokenChecker
+from boatyard.api.authentication import TokenChecker, TokenIssuer
 from boatyard.model.caller import OrderRun
 from boatyard.model.errors import Refused, Unauthenticated, Unavailable
-from boatyard.wiring.api_server import Doors
-from boatyard.wiring.run_tokens import ApiWay, RunPasses, set_way, way_to
+from boatyard.wiring.api_server import ServedApi
+from boatyard.wiring.run_tokens import (
+    ApiEndpoint,
+    RunTokenMaker,
+    find_api_endpoint,
+    read_api_endpoint,
+)
 from boatyard.wiring.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,17 +28,17 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
     return Settings(data=str(tmp_path), **more)
 
 
-def passes(tmp_path: Path, url: str = "http://127.0.0.1:8080", **more: Any) -> RunPasses:
-    return RunPasses(settings(tmp_path), ApiWay(url=url, **more), lambda: NOW)
+def passes(tmp_path: Path, url: str = "http://127.0.0.1:8080", **more: Any) -> RunTokenMaker:
+    return RunTokenMaker(settings(tmp_path), ApiEndpoint(url=url, **more), lambda: NOW)
 
 
-def doors(tmp_path: Path, rest: str, ca_file: str = "") -> Doors:
-    issuer = Issuer.load_or_create(tmp_path / "issuer.key")
-    return Doors(grpc="", rest=rest, ca_file=ca_file, issuer=issuer, now=lambda: NOW)
+def doors(tmp_path: Path, rest: str, ca_file: str = "") -> ServedApi:
+    issuer = TokenIssuer.load_or_create(tmp_path / "issuer.key")
+    return ServedApi(grpc="", rest=rest, ca_file=ca_file, issuer=issuer, now=lambda: NOW)
 
 
 def test_a_pass_is_for_one_attempt_of_one_run_and_as_long_as_that_may_take(tmp_path: Path) -> None:
-    issuer = Issuer.load_or_create(tmp_path / "issuer.key")
+    issuer = TokenIssuer.load_or_create(tmp_path / "issuer.key")
     made = passes(tmp_path)("o-1/role", 3, 90.0)
     moment = [NOW]
     checker = TokenChecker(issuer.public_key(), lambda: moment[0])
@@ -66,10 +71,10 @@ def test_what_is_missing_is_said_to_operators_and_not_to_tenants(
 ) -> None:
     caplog.set_level(logging.ERROR)
     if key:
-        Issuer.load_or_create(tmp_path / "issuer.key")
+        TokenIssuer.load_or_create(tmp_path / "issuer.key")
     none = passes(tmp_path, url, ca_file=ca_file)
 
-    assert words in none.missing()
+    assert words in none.find_problem()
     with pytest.raises(Unavailable) as refused:
         none("o-1/role", 1, 60.0)
 
@@ -81,9 +86,9 @@ def test_what_is_missing_is_said_to_operators_and_not_to_tenants(
 
 def test_a_key_that_comes_later_is_found(tmp_path: Path) -> None:
     late = passes(tmp_path)
-    assert late.missing()
-    Issuer.load_or_create(tmp_path / "issuer.key")
-    assert late.missing() == ""
+    assert late.find_problem()
+    TokenIssuer.load_or_create(tmp_path / "issuer.key")
+    assert late.find_problem() == ""
     assert late("o-1/role", 1, 60.0).token
 
 
@@ -97,30 +102,31 @@ def test_a_key_that_comes_later_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_up_knows_its_own_door(tmp_path: Path, rest: str, url: str) -> None:
-    assert way_to(doors(tmp_path, rest), settings(tmp_path)) == ApiWay(url=url)
+    assert find_api_endpoint(doors(tmp_path, rest), settings(tmp_path)) == ApiEndpoint(url=url)
 
 
 def test_runs_trust_what_the_server_shows(tmp_path: Path) -> None:
     own = doors(tmp_path, "https://127.0.0.1:1", ca_file="own.crt")
     given = doors(tmp_path, "https://127.0.0.1:1")
     cert = {"tls_cert": "given.pem", "tls_key": "given.key"}
-    assert way_to(own, settings(tmp_path)).ca_file == "own.crt"
-    assert way_to(given, settings(tmp_path, **cert)).ca_file == "given.pem"
-    assert way_to(own, settings(tmp_path, api_ca="other.pem")).ca_file == "other.pem"
+    assert find_api_endpoint(own, settings(tmp_path)).ca_file == "own.crt"
+    assert find_api_endpoint(given, settings(tmp_path, **cert)).ca_file == "given.pem"
+    assert find_api_endpoint(own, settings(tmp_path, api_ca="other.pem")).ca_file == "other.pem"
 
 
 def test_a_worker_is_told_the_way(tmp_path: Path) -> None:
-    assert set_way(settings(tmp_path)) == ApiWay(url="")
+    assert read_api_endpoint(settings(tmp_path)) == ApiEndpoint(url="")
     told = settings(tmp_path, api_url="https://boatyard.example:8080/")
-    assert set_way(told) == ApiWay(url="https://boatyard.example:8080")
+    assert read_api_endpoint(told) == ApiEndpoint(url="https://boatyard.example:8080")
     tls = settings(tmp_path, api_url="https://127.0.0.1:8080", tls=True)
-    assert set_way(tls).ca_file == str(tmp_path / "tls.crt")
+    assert read_api_endpoint(tls).ca_file == str(tmp_path / "tls.crt")
     assert (
-        way_to(doors(tmp_path, "http://127.0.0.1:1"), told).url == "https://boatyard.example:8080"
+        find_api_endpoint(doors(tmp_path, "http://127.0.0.1:1"), told).url
+        == "https://boatyard.example:8080"
     )
 
 
 @pytest.mark.parametrize("url", ["boatyard:8080", "ftp://x", "http://", "http://x/api", "/api"])
 def test_an_address_that_is_none_is_refused_at_start(tmp_path: Path, url: str) -> None:
     with pytest.raises(Refused, match="api_url"):
-        set_way(settings(tmp_path, api_url=url))
+        read_api_endpoint(settings(tmp_path, api_url=url))

@@ -12,12 +12,12 @@ from argparse import Namespace
 from boatyard.wiring import service_process as running
 
 async def body(settings, stop):
-    running.say("begun")
+    running.print_line("begun")
     await stop.wait()
-    running.say("ending")
+    running.print_line("ending")
     await asyncio.sleep(60)
 
-sys.exit(running.run(Namespace(), body))
+sys.exit(running.run_service(Namespace(), body))
 """
 
 

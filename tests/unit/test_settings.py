@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from boatyard.model.errors import Refused
-from boatyard.wiring.settings import Settings, load
+from boatyard.wiring.settings import Settings, load_settings
 
 
 def test_nothing_given_is_the_default() -> None:
-    assert load(Namespace(), {}) == Settings()
+    assert load_settings(Namespace(), {}) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_precedence(
     variables = {"BOATYARD_CONFIG": str(config)}
     if environ:
         variables["BOATYARD_GRPC"] = environ
-    assert load(Namespace(grpc=flag), variables).grpc == expected
+    assert load_settings(Namespace(grpc=flag), variables).grpc == expected
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_precedence(
     ],
 )
 def test_the_environment_is_typed(name: str, text: str, expected: object) -> None:
-    assert getattr(load(Namespace(), {f"BOATYARD_{name.upper()}": text}), name) == expected
+    assert getattr(load_settings(Namespace(), {f"BOATYARD_{name.upper()}": text}), name) == expected
 
 
 def test_a_wrong_value_is_refused_with_its_source() -> None:
     with pytest.raises(Refused, match="BOATYARD_WORKERS_AT_ONCE"):
-        load(Namespace(), {"BOATYARD_WORKERS_AT_ONCE": "many"})
+        load_settings(Namespace(), {"BOATYARD_WORKERS_AT_ONCE": "many"})
 
 
 @pytest.mark.parametrize("content", ['colour = "red"\n', "grpc = [\n", "grpc = 7\n"])
@@ -58,9 +58,9 @@ def test_a_wrong_file_is_refused(tmp_path: Path, content: str) -> None:
     config = tmp_path / "boatyard.toml"
     config.write_text(content)
     with pytest.raises(Refused):
-        load(Namespace(), {"BOATYARD_CONFIG": str(config)})
+        load_settings(Namespace(), {"BOATYARD_CONFIG": str(config)})
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot read"):
-        load(Namespace(), {"BOATYARD_CONFIG": str(tmp_path / "none.toml")})
+        load_settings(Namespace(), {"BOATYARD_CONFIG": str(tmp_path / "none.toml")})

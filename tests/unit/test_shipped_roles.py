@@ -10,17 +10,17 @@ import pytest
 from boatyard.app import demo
 from boatyard.roles.folder import read_folder
 from boatyard.roles.mistakes import Mistake
-from boatyard.roles.role import Role, read_role
+from boatyard.roles.role import TemplateRole, read_role
 
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "templates" / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir())
 
 
-def shipped(name: str) -> Role:
+def shipped(name: str) -> TemplateRole:
     mistakes: list[Mistake] = []
     found = read_role(name, read_folder(ROLES / name, mistakes), mistakes)
-    assert isinstance(found, Role), found
+    assert isinstance(found, TemplateRole), found
     return found
 
 
@@ -28,7 +28,7 @@ def shipped(name: str) -> Role:
 def test_a_role_says_all_that_its_readers_need(name: str) -> None:
     role, text = shipped(name), (ROLES / name / "README.md").read_text()
 
-    assert role.about.id == name
+    assert role.metadata.id == name
     assert text.startswith(f"# {name}\n")
     assert "## What it makes\n" in text
     assert f"--template {name}" in text
@@ -39,7 +39,7 @@ def test_a_role_says_all_that_its_readers_need(name: str) -> None:
 
 def test_what_the_demo_orders_runs_nothing() -> None:
     """It must work where Ansible's environment cannot be had."""
-    words = [word for act in (*demo.SIMULATED, *demo.REAL) for word in act.words]
+    words = [word for act in (*demo.SIMULATED_STEPS, *demo.REAL_STEPS) for word in act.arguments]
     ordered = {words[index + 1] for index, word in enumerate(words) if word == "--template"}
 
     assert "kubernetes_small" in ordered

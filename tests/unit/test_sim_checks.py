@@ -30,7 +30,7 @@ async def test_every_node_that_should_be_there_is_there_and_ready(
         raise AssertionError("nothing else is asked")
 
     seen: Any = {"nodes": [{"slot": slot, "ready": is_ready} for slot, is_ready in ready.items()]}
-    answer = await nodes.ask(ask_twin, SUBJECT, seen)
+    answer = await nodes.check_nodes(ask_twin, SUBJECT, seen)
 
     if reason is None:
         assert answer == Done()

@@ -11,7 +11,7 @@ from boatyard.infra.l2.drivers.sim import SimL2
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done, Waiting
 from boatyard.twin.layout import demo_layout
-from boatyard.twin.world import World
+from boatyard.twin.world import TwinWorld
 
 HUB = "boston-1"
 
@@ -65,7 +65,7 @@ async def test_a_record_with_another_address_is_not_believed() -> None:
 
 
 def test_a_name_is_answered_once_the_zone_shows_it() -> None:
-    world, moment = World(demo_layout()), 1_000_000.0
+    world, moment = TwinWorld(demo_layout()), 1_000_000.0
     world.call("twin.set_delays", {"profile": "instant", "overrides": {"record": 5.0}}, moment)
 
     def do(verb: str, **arguments: Any) -> Any:

@@ -11,85 +11,93 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local.nodes.addresses import Addresses
-from boatyard.platforms.drivers.local.nodes.agenda import Agenda
-from boatyard.platforms.drivers.local.nodes.draining import Candidate, choose_leaving
-from boatyard.platforms.drivers.local.nodes.kept import Kept
-from boatyard.platforms.drivers.local.nodes.machines import Machine, TwinMachines
+from boatyard.platforms.drivers.local.nodes.delay_queue import DelayQueue
+from boatyard.platforms.drivers.local.nodes.machines import MachineState, TwinMachineSource
+from boatyard.platforms.drivers.local.nodes.node_drain import Candidate, choose_leaving
+from boatyard.platforms.drivers.local.nodes.node_health import (
+    NodeHealth,
+    assess_health,
+    boot_id,
+    to_node_state,
+)
 from boatyard.platforms.drivers.local.nodes.objects import (
-    Condition,
-    Lease,
+    NodeCondition,
+    NodeLease,
     is_current,
     node_body,
     node_status,
-    see_node,
+    summarize_node,
 )
+from boatyard.platforms.drivers.local.nodes.pod_addresses import PodAddresses
+from boatyard.platforms.drivers.local.nodes.simulated_node import SimulatedNode
 from boatyard.platforms.drivers.local.nodes.spec import NodeSpec, NodeState
-from boatyard.platforms.drivers.local.nodes.standing import Standing, boot_id, describe, stand
 from boatyard.twin.layout import demo_layout
-from boatyard.twin.world import World
+from boatyard.twin.world import TwinWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SPEC = NodeSpec("compute-0", "compute", "r1-n1", "10.1.7.10", "1.36.3", "10.128.3.0/24")
 STARTED = 1000.0
-MACHINE = Machine(started_at=STARTED, boot_seconds=30.0)
-UP, DOWN, DETACHED = Standing.UP, Standing.DOWN, Standing.DETACHED
+MACHINE = MachineState(started_at=STARTED, boot_seconds=30.0)
+UP, DOWN, DETACHED = NodeHealth.UP, NodeHealth.DOWN, NodeHealth.DETACHED
 
 
 @pytest.mark.parametrize(
     "machine, now, expected",
     [
-        pytest.param(None, 2000.0, Standing.UNKNOWN, id="nobody knows the machine yet"),
-        pytest.param(MACHINE, 1029.9, Standing.BOOTING, id="it boots slowly"),
+        pytest.param(None, 2000.0, NodeHealth.UNKNOWN, id="nobody knows the machine yet"),
+        pytest.param(MACHINE, 1029.9, NodeHealth.BOOTING, id="it boots slowly"),
         pytest.param(MACHINE, 1030.0, UP, id="it has booted"),
-        pytest.param(replace(MACHINE, unready=True), 1030.0, Standing.UNREADY, id="unready"),
-        pytest.param(replace(MACHINE, unready=True), 1000.0, Standing.BOOTING, id="boots first"),
+        pytest.param(replace(MACHINE, unready=True), 1030.0, NodeHealth.UNREADY, id="unready"),
+        pytest.param(replace(MACHINE, unready=True), 1000.0, NodeHealth.BOOTING, id="boots first"),
         pytest.param(replace(MACHINE, power=False), 2000.0, DOWN, id="without power"),
         pytest.param(replace(MACHINE, broken=True), 2000.0, DOWN, id="broken"),
         pytest.param(replace(MACHINE, attached=False), 2000.0, DETACHED, id="unplugged"),
     ],
 )
 def test_a_node_stands_as_its_machine_lets_it(
-    machine: Machine | None, now: float, expected: Standing
+    machine: MachineState | None, now: float, expected: NodeHealth
 ) -> None:
-    assert stand(SPEC, machine, booted_before=False, now=now) is expected
+    assert assess_health(SPEC, machine, booted_before=False, now=now) is expected
 
 
 def test_a_node_boots_from_the_moment_it_was_asked_for() -> None:
     asked = replace(SPEC, since=5000.0)
 
-    assert stand(asked, MACHINE, booted_before=False, now=5029.0) is Standing.BOOTING
-    assert stand(asked, MACHINE, booted_before=False, now=5030.0) is UP
+    assert assess_health(asked, MACHINE, booted_before=False, now=5029.0) is NodeHealth.BOOTING
+    assert assess_health(asked, MACHINE, booted_before=False, now=5030.0) is UP
 
 
 def test_a_node_seen_after_its_present_boot_has_booted_also_when_boots_become_slower() -> None:
     slower = replace(MACHINE, boot_seconds=9000.0)
-    kept = Kept(SPEC)
-    kept.seen = see_node(as_kept(node_body(SPEC, MACHINE, NOW)), SPEC)
+    kept = SimulatedNode(SPEC)
+    kept.summary = summarize_node(as_kept(node_body(SPEC, MACHINE, NOW)), SPEC)
 
-    for machine, expected in ((slower, UP), (replace(slower, started_at=1500.0), Standing.BOOTING)):
+    for machine, expected in (
+        (slower, UP),
+        (replace(slower, started_at=1500.0), NodeHealth.BOOTING),
+    ):
         kept.machine = machine
-        assert kept.stand(2000.0)
-        assert kept.standing is expected
-        assert not kept.stand(2000.1)
+        assert kept.update_health(2000.0)
+        assert kept.health is expected
+        assert not kept.update_health(2000.1)
 
 
 @pytest.mark.parametrize(
     "standing, joined, reported, expected",
     [
-        (Standing.BOOTING, False, False, NodeState(False, False, "The node is joining.")),
-        (Standing.BOOTING, True, True, NodeState(True, False, "The node's host is starting.")),
+        (NodeHealth.BOOTING, False, False, NodeState(False, False, "The node is joining.")),
+        (NodeHealth.BOOTING, True, True, NodeState(True, False, "The node's host is starting.")),
         (UP, False, False, NodeState(False, False, "The node is joining.")),
         (UP, True, False, NodeState(True, False, "The node is joining.")),
         (UP, True, True, NodeState(True, True)),
         (DOWN, True, True, NodeState(True, False, "The node's host does not answer.")),
-        (Standing.UNKNOWN, True, True, NodeState(True, True)),
+        (NodeHealth.UNKNOWN, True, True, NodeState(True, True)),
     ],
 )
 def test_what_the_keeper_is_told(
-    standing: Standing, joined: bool, reported: bool, expected: NodeState
+    standing: NodeHealth, joined: bool, reported: bool, expected: NodeState
 ) -> None:
-    assert describe(standing, joined=joined, reported_ready=reported) == expected
+    assert to_node_state(standing, joined=joined, reported_ready=reported) == expected
 
 
 def as_kept(body: dict[str, Any]) -> dict[str, Any]:
@@ -99,9 +107,9 @@ def as_kept(body: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_node_says_what_is_true_of_it_and_no_name_of_the_data_centre() -> None:
     body = node_body(SPEC, MACHINE, NOW)
-    seen = see_node(as_kept(body), SPEC)
+    seen = summarize_node(as_kept(body), SPEC)
 
-    assert (seen.ready, seen.version, seen.labelled) == ("True", "v1.36.3", True)
+    assert (seen.ready_status, seen.version, seen.has_labels) == ("True", "v1.36.3", True)
     assert body["spec"]["podCIDR"] == "10.128.3.0/24"
     assert body["status"]["addresses"] == [{"type": "InternalIP", "address": "10.1.7.10"}]
     assert "r1-n1" not in json.dumps(body)
@@ -116,8 +124,8 @@ def test_a_node_says_what_is_true_of_it_and_no_name_of_the_data_centre() -> None
         pytest.param(replace(SPEC, address="10.1.7.11"), MACHINE, id="address"),
     ],
 )
-def test_what_is_no_longer_true_is_noticed(spec: NodeSpec, machine: Machine) -> None:
-    seen = see_node(as_kept(node_body(SPEC, MACHINE, NOW)), SPEC)
+def test_what_is_no_longer_true_is_noticed(spec: NodeSpec, machine: MachineState) -> None:
+    seen = summarize_node(as_kept(node_body(SPEC, MACHINE, NOW)), SPEC)
 
     assert is_current(seen, SPEC, MACHINE, boot_id(SPEC, MACHINE))
     assert not is_current(seen, spec, machine, boot_id(spec, machine))
@@ -127,8 +135,8 @@ def test_a_missing_label_is_noticed_and_further_ones_are_nobody_s_business() -> 
     item = as_kept(node_body(SPEC, MACHINE, NOW))
     item["metadata"]["labels"]["more"] = "yes"
 
-    assert see_node(item, SPEC).labelled
-    assert not see_node(item, replace(SPEC, labels={"zone": "a"})).labelled
+    assert summarize_node(item, SPEC).has_labels
+    assert not summarize_node(item, replace(SPEC, labels={"zone": "a"})).has_labels
 
 
 def test_a_condition_without_moments_is_read_and_kept() -> None:
@@ -138,7 +146,7 @@ def test_a_condition_without_moments_is_read_and_kept() -> None:
     ready = {**bare, "type": "Ready"}
     node["status"]["conditions"] = [bare, ready]
 
-    seen = see_node(node, SPEC)
+    seen = summarize_node(node, SPEC)
     found = {
         one["type"]: one for one in node_status(SPEC, MACHINE, seen.conditions, NOW)["conditions"]
     }
@@ -148,9 +156,11 @@ def test_a_condition_without_moments_is_read_and_kept() -> None:
 
 
 def test_conditions_keep_their_transition_and_those_of_others_stay() -> None:
-    foreign = Condition("NetworkUnavailable", "False", last_transition_time="2020-01-01T00:00:00Z")
-    lost = Condition("Ready", "Unknown", last_transition_time="2020-01-01T00:00:00Z")
-    calm = Condition("DiskPressure", "False", last_transition_time="2021-01-01T00:00:00Z")
+    foreign = NodeCondition(
+        "NetworkUnavailable", "False", last_transition_time="2020-01-01T00:00:00Z"
+    )
+    lost = NodeCondition("Ready", "Unknown", last_transition_time="2020-01-01T00:00:00Z")
+    calm = NodeCondition("DiskPressure", "False", last_transition_time="2021-01-01T00:00:00Z")
 
     status = node_status(SPEC, MACHINE, (foreign, lost, calm), NOW)
 
@@ -162,10 +172,10 @@ def test_conditions_keep_their_transition_and_those_of_others_stay() -> None:
 
 
 def test_a_lease_is_the_same_but_for_version_and_moment() -> None:
-    lease = Lease("compute-0", "u1", 40)
-    first = json.loads(lease.body(NOW))
+    lease = NodeLease("compute-0", "u1", 40)
+    first = json.loads(lease.render(NOW))
     lease.resource_version = "77"
-    second = json.loads(lease.body(NOW))
+    second = json.loads(lease.render(NOW))
 
     assert first["spec"] == {
         "holderIdentity": "compute-0",
@@ -180,8 +190,8 @@ def test_a_lease_is_the_same_but_for_version_and_moment() -> None:
 def test_a_thousand_heartbeats_spread_evenly_over_their_period() -> None:
     counts = [0] * 10
     for number in range(1000):
-        kept = Kept(replace(SPEC, name=f"compute-{number}"))
-        kept.renewed(now=123.0, every=10.0)
+        kept = SimulatedNode(replace(SPEC, name=f"compute-{number}"))
+        kept.schedule_heartbeat(now=123.0, every=10.0)
         assert 123.0 < kept.lease_at <= 133.1
         counts[int(kept.lease_at) % 10] += 1
 
@@ -190,19 +200,19 @@ def test_a_thousand_heartbeats_spread_evenly_over_their_period() -> None:
 
 
 def test_pod_addresses_are_given_once_and_come_back() -> None:
-    addresses = Addresses()
-    addresses.note("10.0.0.3", "old")
-    given = [addresses.give("10.0.0.0/29", "n", f"p{number}") for number in range(5)]
+    addresses = PodAddresses()
+    addresses.record("10.0.0.3", "old")
+    given = [addresses.allocate("10.0.0.0/29", "n", f"p{number}") for number in range(5)]
 
     assert given == ["10.0.0.2", "10.0.0.4", "10.0.0.5", "10.0.0.6", ""]
-    assert addresses.give("10.0.0.0/29", "n", "p0") == "10.0.0.2"
-    addresses.give_back("p1")
-    assert addresses.give("10.0.0.0/29", "n", "late") == "10.0.0.4"
+    assert addresses.allocate("10.0.0.0/29", "n", "p0") == "10.0.0.2"
+    addresses.release("p1")
+    assert addresses.allocate("10.0.0.0/29", "n", "late") == "10.0.0.4"
 
 
 def test_nodes_without_a_range_have_addresses_that_differ() -> None:
-    addresses = Addresses()
-    given = {addresses.give("", f"n{number % 50}", f"p{number}") for number in range(2000)}
+    addresses = PodAddresses()
+    given = {addresses.allocate("", f"n{number % 50}", f"p{number}") for number in range(2000)}
 
     assert len(given) == 2000
 
@@ -229,7 +239,7 @@ def test_who_leaves_first(count: int, expected: list[str] | int) -> None:
 
 
 async def test_a_key_is_due_once_at_the_earlier_moment_and_with_one_taker_at_a_time() -> None:
-    agenda = Agenda()
+    agenda = DelayQueue()
     now = asyncio.get_running_loop().time()
     agenda.put("b", now + 0.02)
     agenda.put("a", now + 60)
@@ -246,9 +256,9 @@ async def test_a_key_is_due_once_at_the_earlier_moment_and_with_one_taker_at_a_t
 
 
 async def test_nothing_is_given_while_all_rest_and_nothing_is_lost_by_a_taker_that_leaves() -> None:
-    agenda = Agenda()
+    agenda = DelayQueue()
     now = asyncio.get_running_loop().time()
-    agenda.rest(now + 0.05)
+    agenda.pause_until(now + 0.05)
     agenda.put("a")
     early = asyncio.create_task(agenda.take())
     await asyncio.sleep(0)
@@ -261,7 +271,7 @@ async def test_nothing_is_given_while_all_rest_and_nothing_is_lost_by_a_taker_th
 
 class CountingTwin:
     def __init__(self) -> None:
-        self.world = World(demo_layout())
+        self.world = TwinWorld(demo_layout())
         self.calls: list[list[str]] = []
 
     async def call(self, verb: str, /, **args: Any) -> Any:
@@ -278,12 +288,12 @@ class CountingTwin:
 
 async def test_clusters_of_one_hub_share_one_look_at_the_twin() -> None:
     twin = CountingTwin()
-    machines = TwinMachines(twin, "boston-1")
+    machines = TwinMachineSource(twin, "boston-1")
     await twin.call("twin.power_off", hub="boston-1", host="r1-n2")
 
-    first = await machines.look(["r1-n1", "nowhere"])
-    second = await machines.look(["r1-n2"])
-    third = await machines.look(["r1-n1", "r1-n2"])
+    first = await machines.read_states(["r1-n1", "nowhere"])
+    second = await machines.read_states(["r1-n2"])
+    third = await machines.read_states(["r1-n1", "r1-n2"])
 
     assert (first["r1-n1"].power, second["r1-n2"].power) == (True, False)
     assert first.keys() == {"r1-n1"}
@@ -295,13 +305,13 @@ async def test_a_twin_that_does_not_answer_says_nothing_about_machines() -> None
     twin = CountingTwin()
     await twin.call("twin.set_fault", hub="*", service="inventory", profile="dead")
 
-    machines = TwinMachines(twin, "boston-1")
+    machines = TwinMachineSource(twin, "boston-1")
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await machines.look(["r1-n1"])
+            await machines.read_states(["r1-n1"])
     await twin.call("twin.clear_faults")
-    assert (await machines.look(["r1-n1"]))["r1-n1"].power
+    assert (await machines.read_states(["r1-n1"]))["r1-n1"].power
     await twin.call("twin.set_fault", hub="*", service="inventory", profile="dead")
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await machines.look(["r1-n1", "r1-n2"])
+            await machines.read_states(["r1-n1", "r1-n2"])

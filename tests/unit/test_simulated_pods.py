@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from boatyard.platforms.drivers.local.nodes.pods import (
-    FAILS,
-    RUNS_FOR,
-    Ground,
-    Later,
+    FAILS_ANNOTATION,
+    RUNS_FOR_ANNOTATION,
+    DeletePod,
     Pod,
-    Remove,
-    Write,
+    PodNodeState,
+    WaitUntil,
+    WriteStatus,
+    choose_next_action,
     crash_loop,
-    next_move,
-    see_pod,
+    parse_pod,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 START = NOON.timestamp()
-GROUND = Ground("10.1.0.1", began_at=START - 600)
+GROUND = PodNodeState("10.1.0.1", boot_started_at=START - 600)
 
 
 class Kubelet:
@@ -51,20 +51,20 @@ class Kubelet:
 
     @property
     def pod(self) -> Pod:
-        return see_pod(self.item)
+        return parse_pod(self.item)
 
     def move(self) -> Any:
         """What would be done next."""
         now = datetime.fromtimestamp(self.now, UTC)
-        return next_move(self.pod, self.ground, "10.2.0.5", now)
+        return choose_next_action(self.pod, self.ground, "10.2.0.5", now)
 
     def settle(self) -> None:
         """Does all there is to do at this moment."""
         for _ in range(5):
             match self.move():
-                case Write(status):
+                case WriteStatus(status):
                     self.item["status"] |= status
-                case Remove():
+                case DeletePod():
                     self.gone = True
                     return
                 case _:
@@ -113,7 +113,7 @@ def test_a_bound_pod_runs_at_once_and_is_then_left_in_peace() -> None:
 
 def test_a_node_that_is_not_ready_starts_nothing_but_lets_go() -> None:
     kubelet = Kubelet()
-    kubelet.ground = Ground("10.1.0.1", began_at=0.0, starts=False)
+    kubelet.ground = PodNodeState("10.1.0.1", boot_started_at=0.0, starts_pods=False)
     assert kubelet.move() is None
 
     kubelet.ask_to_leave()
@@ -126,9 +126,9 @@ def test_a_node_that_is_not_ready_starts_nothing_but_lets_go() -> None:
     [
         ("Never", {}, 1, "Succeeded", 0),
         ("OnFailure", {}, 1, "Succeeded", 0),
-        ("Never", {RUNS_FOR: "20"}, 20, "Succeeded", 0),
-        ("Never", {RUNS_FOR: "soon"}, 1, "Succeeded", 0),
-        ("Never", {FAILS: "true"}, 1, "Failed", 1),
+        ("Never", {RUNS_FOR_ANNOTATION: "20"}, 20, "Succeeded", 0),
+        ("Never", {RUNS_FOR_ANNOTATION: "soon"}, 1, "Succeeded", 0),
+        ("Never", {FAILS_ANNOTATION: "true"}, 1, "Failed", 1),
     ],
 )
 def test_a_pod_that_ends_by_itself_does(
@@ -137,7 +137,7 @@ def test_a_pod_that_ends_by_itself_does(
     kubelet = Kubelet(restartPolicy=policy, annotations=annotations)
     kubelet.settle()
     assert kubelet.item["status"]["phase"] == "Running"
-    assert kubelet.move() == Later(START + seconds)
+    assert kubelet.move() == WaitUntil(START + seconds)
 
     kubelet.pass_time(seconds)
     assert kubelet.item["status"]["phase"] == phase
@@ -147,17 +147,17 @@ def test_a_pod_that_ends_by_itself_does(
 
 
 def test_a_failing_pod_is_restarted_ever_more_patiently_and_recovers_when_it_may() -> None:
-    kubelet = Kubelet(annotations={FAILS: "true"})
+    kubelet = Kubelet(annotations={FAILS_ANNOTATION: "true"})
     kubelet.settle()
     assert kubelet.container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert (kubelet.container["restartCount"], kubelet.condition("Ready")) == (1, "False")
-    assert kubelet.move() == Later(START + 10)
+    assert kubelet.move() == WaitUntil(START + 10)
 
     kubelet.pass_time(10)
     assert kubelet.container["restartCount"] == 2
-    assert kubelet.move() == Later(START + 30)
+    assert kubelet.move() == WaitUntil(START + 30)
 
-    del kubelet.item["metadata"]["annotations"][FAILS]
+    del kubelet.item["metadata"]["annotations"][FAILS_ANNOTATION]
     kubelet.settle()
     assert (kubelet.container["restartCount"], kubelet.condition("Ready")) == (3, "True")
 
@@ -184,7 +184,7 @@ def test_crash_loops(elapsed: float, restarts: int, again_at: float) -> None:
 
 def test_a_pod_said_to_fail_since_the_year_one_costs_no_more_than_another() -> None:
     """Its start is the tenant's to write. Walked restart by restart this takes a minute of everybody's."""
-    kubelet = Kubelet(annotations={FAILS: "true"})
+    kubelet = Kubelet(annotations={FAILS_ANNOTATION: "true"})
     kubelet.settle()
     kubelet.item["status"]["startTime"] = "0001-01-01T00:00:00Z"
     began = time.process_time()
@@ -195,13 +195,13 @@ def test_a_pod_said_to_fail_since_the_year_one_costs_no_more_than_another() -> N
 
 @pytest.mark.parametrize("moment", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"])
 def test_a_pod_with_an_odd_start_is_played_on(moment: str) -> None:
-    kubelet = Kubelet(annotations={FAILS: "true"})
+    kubelet = Kubelet(annotations={FAILS_ANNOTATION: "true"})
     kubelet.settle()
     kubelet.item["status"]["startTime"] = moment
     kubelet.settle()
     assert kubelet.container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     move = kubelet.move()
-    assert isinstance(move, Later)
+    assert isinstance(move, WaitUntil)
     assert move.at > kubelet.now, "it is not looked at over and over"
 
 
@@ -211,14 +211,14 @@ def test_a_pod_asked_to_leave_stops_within_a_moment(grace: int, seconds: float) 
     kubelet.settle()
     kubelet.ask_to_leave(grace)
 
-    assert kubelet.move() == Later(START + seconds)
+    assert kubelet.move() == WaitUntil(START + seconds)
     kubelet.pass_time(seconds)
     assert kubelet.gone
     assert kubelet.item["status"]["phase"] == "Running"
 
 
 def test_a_pod_that_somebody_counts_shows_how_it_ended_before_it_goes() -> None:
-    kubelet = Kubelet(restartPolicy="OnFailure", annotations={RUNS_FOR: "60"})
+    kubelet = Kubelet(restartPolicy="OnFailure", annotations={RUNS_FOR_ANNOTATION: "60"})
     kubelet.settle()
     kubelet.ask_to_leave()
     kubelet.pass_time(1)
@@ -238,7 +238,7 @@ def test_after_a_reboot_containers_are_started_again() -> None:
     kubelet = Kubelet()
     kubelet.settle()
     kubelet.now += 100
-    kubelet.ground = Ground("10.1.0.1", began_at=START + 90)
+    kubelet.ground = PodNodeState("10.1.0.1", boot_started_at=START + 90)
     kubelet.settle()
 
     assert kubelet.container["restartCount"] == 1
@@ -248,7 +248,7 @@ def test_after_a_reboot_containers_are_started_again() -> None:
 
 def test_a_pod_started_in_the_second_its_machine_booted_is_not_restarted_for_ever() -> None:
     kubelet = Kubelet()
-    kubelet.ground = Ground("10.1.0.1", began_at=START + 0.7)
+    kubelet.ground = PodNodeState("10.1.0.1", boot_started_at=START + 0.7)
     kubelet.now = START + 0.8
     kubelet.settle()
 

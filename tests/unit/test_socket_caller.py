@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from boatyard.model.errors import Unavailable
-from boatyard.processes.calling import SocketCaller
-from boatyard.processes.wire import Frames, decode_call, encode_answer
+from boatyard.processes.socket_client import SocketClient
+from boatyard.processes.socket_protocol import FrameDecoder, decode_call, encode_response
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ async def socket_path() -> AsyncIterator[Path]:
     """A process that answers `echo`, and hangs up at any other verb."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        frames = Frames()
+        frames = FrameDecoder()
         while data := await reader.read(4096):
             for frame in frames.feed(data):
                 number, verb, arguments = decode_call(frame)
                 if verb != "echo":
                     writer.close()
                     return
-                writer.write(encode_answer(number, arguments, None))
+                writer.write(encode_response(number, arguments, None))
         writer.close()
 
     with tempfile.TemporaryDirectory(prefix="by-", dir="/tmp") as folder:
@@ -40,7 +40,7 @@ async def socket_path() -> AsyncIterator[Path]:
 async def test_a_call_whose_connection_breaks_is_unavailable_and_the_next_connects_anew(
     socket_path: Path,
 ) -> None:
-    caller = SocketCaller(socket_path, timeout=30)
+    caller = SocketClient(socket_path, timeout=30)
     assert await caller.call("echo", word="a") == {"word": "a"}
 
     with pytest.raises(Unavailable, match="was lost"):

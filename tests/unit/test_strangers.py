@@ -6,14 +6,14 @@ from typing import Any
 
 import grpc
 
-from boatyard.api.catalogue import Catalogue
-from boatyard.api.errors import failure
-from boatyard.ledger.failures import translate
+from boatyard.api.catalogue_cache import CatalogueCache
+from boatyard.api.errors import make_failure
+from boatyard.ledger.postgres_errors import translate_error
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import ClusterTemplate, Metadata
 
 
-class Store:
+class CountingStore:
     """Counts how often it is asked."""
 
     def __init__(self, *documents: Any) -> None:
@@ -32,28 +32,28 @@ class Store:
 
 
 async def test_a_strangers_id_is_looked_up_like_one_that_nobody_has() -> None:
-    store = Store(ClusterTemplate(id="t1", metadata=Metadata(tenant="globex")))
-    catalogue = Catalogue(store)
+    store = CountingStore(ClusterTemplate(id="t1", metadata=Metadata(tenant="globex")))
+    catalogue = CatalogueCache(store)
     for _ in range(2):
-        assert await catalogue.by_id(ClusterTemplate, "t1", ("globex", "shared"))
+        assert await catalogue.get_by_id(ClusterTemplate, "t1", ("globex", "shared"))
     assert store.asked == 1, "its owner's is remembered"
     for id in ("t1", "nobody"):
         before = store.asked
         for _ in range(2):
-            await catalogue.by_id(ClusterTemplate, id, ("acme", "shared"))
+            await catalogue.get_by_id(ClusterTemplate, id, ("acme", "shared"))
         assert store.asked == before + 2
 
 
 def test_callers_are_not_told_where_the_database_is() -> None:
     cause = ConnectionRefusedError(111, "Connect call failed ('10.9.8.7', 5432)")
-    error = translate(cause, "reading Cluster")
+    error = translate_error(cause, "reading Cluster")
     assert isinstance(error, Unavailable)
     error.__cause__ = cause
-    found = failure(error, call="Clusters/Get")
+    found = make_failure(error, call="Clusters/Get")
     assert found.code is grpc.StatusCode.UNAVAILABLE
     assert "10.9.8.7" not in found.message
 
 
 def test_callers_are_told_of_other_troubles() -> None:
-    found = failure(Unavailable("the server is stopping"), call="Clusters/Get")
+    found = make_failure(Unavailable("the server is stopping"), call="Clusters/Get")
     assert found.message == "the server is stopping"

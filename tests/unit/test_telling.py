@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.port import RUN_FAILED, RunEvent, RunWanted
-from boatyard.ledger.stories import LastLine, StoryLine
+from boatyard.automation.port import RUN_FAILED, RunEvent, RunSpec
+from boatyard.ledger.run_logs import LastLogLine, StoredLogLine
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderSpec
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.resources.orders.steps import role
-from boatyard.resources.orders.steps.context import Context
-from boatyard.resources.orders.steps.telling import NoStories, Telling
+from boatyard.resources.orders.steps.context import StepContext
+from boatyard.resources.orders.steps.run_logs import NoRunLogSink, RunLogCopier
 from tests.support.orders import NOW
 
 RUN = Item(
@@ -34,14 +34,16 @@ ORDER = Order(id="o-1", spec=OrderSpec(hub="boston-2", template="web", template_
 class Kept:
     """A place for stories, in memory; may be told to break."""
 
-    lines: list[StoryLine] = field(default_factory=list)
+    lines: list[StoredLogLine] = field(default_factory=list)
     error: Exception | None = None
 
-    async def last(self, order_id: str, run: str) -> LastLine | None:
+    async def read_last_line(self, order_id: str, run: str) -> LastLogLine | None:
         found = [line for line in self.lines if line.run == run]
-        return LastLine(found[-1].start, found[-1].number, found[-1].kind) if found else None
+        return LastLogLine(found[-1].start, found[-1].number, found[-1].kind) if found else None
 
-    async def keep(self, order_id: str, run: str, lines: Sequence[StoryLine], now: datetime) -> int:
+    async def store_lines(
+        self, order_id: str, run: str, lines: Sequence[StoredLogLine], now: datetime
+    ) -> int:
         if self.error is not None:
             raise self.error
         known = {(line.run, line.start, line.number) for line in self.lines}
@@ -68,7 +70,7 @@ class Runs:
             at = f"2026-01-01T00:00:{number % 60:02}Z"
             self.told.append(RunEvent(number, at, kind, "a task", text, start=start))
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -84,7 +86,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Hub:
+class RunsHub:
     automation: Any
 
 
@@ -98,11 +100,11 @@ def kept() -> Kept:
     return Kept()
 
 
-def look(runs: Runs, kept: Any) -> Context:
-    hub: Any = Hub(runs)
+def look(runs: Runs, kept: Any) -> StepContext:
+    hub: Any = RunsHub(runs)
     book: Any = None
     items = {item.key: item for item in (RUN, HOST)}
-    return Context(order=ORDER, drivers=hub, book=book, now=NOW, items=items, stories=kept)
+    return StepContext(order=ORDER, drivers=hub, book=book, now=NOW, items=items, run_logs=kept)
 
 
 async def test_each_look_copies_what_is_new(runs: Runs, kept: Kept) -> None:
@@ -235,16 +237,18 @@ async def test_what_a_driver_says_can_be_stored(runs: Runs, kept: Kept) -> None:
 
 async def test_where_nothing_is_kept_runs_run_as_ever(runs: Runs) -> None:
     runs.tell("one")
-    assert isinstance(await role.ensure_run(look(runs, NoStories()), RUN), Waiting)
-    assert await role.release_run(look(runs, NoStories()), RUN) == Done()
+    assert isinstance(await role.ensure_run(look(runs, NoRunLogSink()), RUN), Waiting)
+    assert await role.release_run(look(runs, NoRunLogSink()), RUN) == Done()
 
 
 async def test_a_copy_that_trusts_numbers_alone_would_lose_a_story(
     runs: Runs, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The start of each line is what the copy rests on: without it, what begins anew is taken for known."""
-    plain = Telling._line
-    monkeypatch.setattr(Telling, "_line", lambda self, event: replace(plain(self, event), start=""))
+    plain = RunLogCopier._to_log_line
+    monkeypatch.setattr(
+        RunLogCopier, "_to_log_line", lambda self, event: replace(plain(self, event), start="")
+    )
     runs.tell("one", "two")
     await role.ensure_run(look(runs, kept), RUN)
     runs.told = []

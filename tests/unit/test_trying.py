@@ -14,13 +14,13 @@ import pytest
 from boatyard.app.main import main
 from boatyard.cli.template_commands import _test
 from boatyard.model.errors import Refused, Violation
-from boatyard.roles.check import check
 from boatyard.roles.form import Form, Option, Relations, RequiredIf
-from boatyard.template_test.environment import masked, sent
-from boatyard.template_test.form_values import Fuzz
-from boatyard.template_test.leaks import Leaks
-from boatyard.template_test.report import FAILED, PASSED, SKIPPED, Answer, Report
-from boatyard.template_test.runner import NAMES, asked
+from boatyard.roles.form_check import check_values
+from boatyard.template_test.environment import mask_order_values, to_parameter
+from boatyard.template_test.form_values import ValueGenerator
+from boatyard.template_test.leaks import SecretFinder
+from boatyard.template_test.report import FAILED, PASSED, SKIPPED, QuestionResult, RoleTestReport
+from boatyard.template_test.runner import QUESTION_NAMES, select_questions
 from tests.support.roles import files, write
 
 FORM = Form(
@@ -51,7 +51,7 @@ FORM = Form(
 
 def violations_of(form: Form, values: Any) -> list[Violation]:
     found: list[Violation] = []
-    check(form, values, found, at="p")
+    check_values(form, values, found, at="p")
     return found
 
 
@@ -60,9 +60,9 @@ def violations_of(form: Form, values: Any) -> list[Violation]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_good_values_are_good(seed: int) -> None:
-    fuzz = Fuzz(FORM, Random(seed))
+    fuzz = ValueGenerator(FORM, Random(seed))
 
-    made = [fuzz.least(), fuzz.most(), *fuzz.good(20)]
+    made = [fuzz.make_minimal(), fuzz.make_maximal(), *fuzz.iter_good(20)]
 
     assert len(made) == 22
     assert [violations_of(FORM, values) for values in made] == [[]] * 22
@@ -70,7 +70,7 @@ def test_good_values_are_good(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_bad_values_are_bad_where_they_say(seed: int) -> None:
-    bad = list(Fuzz(FORM, Random(seed)).bad("p"))
+    bad = list(ValueGenerator(FORM, Random(seed)).iter_bad("p"))
 
     assert len(bad) > 15
     for one in bad:
@@ -78,9 +78,9 @@ def test_bad_values_are_bad_where_they_say(seed: int) -> None:
 
 
 def test_least_is_what_must_be_given_and_most_all_that_may_be() -> None:
-    fuzz = Fuzz(FORM, Random(1))
+    fuzz = ValueGenerator(FORM, Random(1))
 
-    least, most = fuzz.least(), fuzz.most()
+    least, most = fuzz.make_minimal(), fuzz.make_maximal()
 
     assert least is not None
     assert least.keys() in ({"name", "by_name"}, {"name", "by_number"})
@@ -89,7 +89,9 @@ def test_least_is_what_must_be_given_and_most_all_that_may_be() -> None:
 
 
 def test_the_same_seed_makes_the_same_values() -> None:
-    one, other, another = (list(Fuzz(FORM, Random(seed)).good(5)) for seed in (1, 1, 2))
+    one, other, another = (
+        list(ValueGenerator(FORM, Random(seed)).iter_good(5)) for seed in (1, 1, 2)
+    )
 
     assert one == other
     assert one != another
@@ -100,9 +102,14 @@ def test_no_values_are_made_for_a_form_that_takes_none() -> None:
         options={"a": Option(required=True), "b": Option(required=True)},
         relations=Relations(mutually_exclusive=(("a", "b"),)),
     )
-    fuzz = Fuzz(form, Random(1))
+    fuzz = ValueGenerator(form, Random(1))
 
-    assert (fuzz.least(), fuzz.most(), list(fuzz.good(3)), list(fuzz.bad("p"))) == (
+    assert (
+        fuzz.make_minimal(),
+        fuzz.make_maximal(),
+        list(fuzz.iter_good(3)),
+        list(fuzz.iter_bad("p")),
+    ) == (
         None,
         None,
         [],
@@ -111,21 +118,21 @@ def test_no_values_are_made_for_a_form_that_takes_none() -> None:
 
 
 def test_pinned_values_are_in_every_set() -> None:
-    fuzz = Fuzz(FORM, Random(1), {"colour": "blue"})
+    fuzz = ValueGenerator(FORM, Random(1), {"colour": "blue"})
 
-    made = [fuzz.least(), fuzz.most(), *fuzz.good(5)]
+    made = [fuzz.make_minimal(), fuzz.make_maximal(), *fuzz.iter_good(5)]
 
     assert all(values is not None and values["colour"] == "blue" for values in made)
 
 
 def test_what_is_of_another_type_is_sent_as_it_is() -> None:
-    assert sent(Option(type="int"), 3) == {
+    assert to_parameter(Option(type="int"), 3) == {
         "@type": "type.googleapis.com/google.protobuf.Int64Value",
         "value": "3",
     }
-    assert sent(Option(type="int"), True)["@type"].endswith(".Value")
-    assert sent(Option(), 7)["value"] == 7
-    assert sent(None, {"a": 1})["value"] == {"a": 1}
+    assert to_parameter(Option(type="int"), True)["@type"].endswith(".Value")
+    assert to_parameter(Option(), 7)["value"] == 7
+    assert to_parameter(None, {"a": 1})["value"] == {"a": 1}
 
 
 # --- leaks ---------------------------------------------------------------------------------------
@@ -146,16 +153,16 @@ SECRET = "Secret4711aabbccddeeff00"
     ],
 )
 def test_a_secret_is_found_in_many_forms(text: str, how: str) -> None:
-    assert list(Leaks({"password": SECRET}).find(text)) == [("password", how)]
+    assert list(SecretFinder({"password": SECRET}).find(text)) == [("password", how)]
 
 
 @pytest.mark.parametrize("text", ["", "Secret", "********", SECRET[:11], "4711 and nothing more"])
 def test_what_is_no_secret_is_not_called_one(text: str) -> None:
-    assert not Leaks({"password": SECRET}).find(text)
+    assert not SecretFinder({"password": SECRET}).find(text)
 
 
 def test_secrets_inside_of_values_are_known_too() -> None:
-    leaks = Leaks({"users": [{"name": "ann", "token": SECRET}]})
+    leaks = SecretFinder({"users": [{"name": "ann", "token": SECRET}]})
 
     assert dict(leaks.find(SECRET)) == {"users": "in clear"}
 
@@ -166,18 +173,21 @@ def test_secrets_inside_of_values_are_known_too() -> None:
 def test_what_is_an_orders_own_is_masked() -> None:
     order = {"name": "web-1", "nodes": [{"address": "10.1.0.5"}], "version": "4"}
 
-    assert masked(order, "web-1 at 10.1.0.5, 4 nodes") == "<.name> at <.nodes.0.address>, 4 nodes"
+    assert (
+        mask_order_values(order, "web-1 at 10.1.0.5, 4 nodes")
+        == "<.name> at <.nodes.0.address>, 4 nodes"
+    )
 
 
 # --- questions and report ------------------------------------------------------------------------
 
 
 def test_a_question_brings_what_it_stands_on() -> None:
-    assert asked(()) == set(NAMES)
-    assert asked(("again",)) == {"lint", "install", "again", "bounds"}
-    assert asked(("crash",)) == {"lint", "install", "scale", "delete", "crash", "bounds"}
+    assert select_questions(()) == set(QUESTION_NAMES)
+    assert select_questions(("again",)) == {"lint", "install", "again", "bounds"}
+    assert select_questions(("crash",)) == {"lint", "install", "scale", "delete", "crash", "bounds"}
     with pytest.raises(Refused, match="no question 'instal'"):
-        asked(("instal",))
+        select_questions(("instal",))
 
 
 def test_the_guide_has_every_question_and_every_flag() -> None:
@@ -187,40 +197,44 @@ def test_the_guide_has_every_question_and_every_flag() -> None:
     _test(parser)
     flags = {flag for action in parser._actions for flag in action.option_strings}
 
-    assert tuple(re.findall(r"^\| `([a-z]+)` \|", trying, re.MULTILINE)) == NAMES
+    assert tuple(re.findall(r"^\| `([a-z]+)` \|", trying, re.MULTILINE)) == QUESTION_NAMES
     assert set(re.findall(r"`(--[a-z-]+)", trying)) == flags - {"-h", "--help"}
 
 
 def test_the_report_says_what_was_seen_and_what_to_do() -> None:
     answers = (
-        Answer("lint", PASSED, "no mistakes", seconds=0.01),
-        Answer("again", FAILED, "it changes", ("task \x1b[2J 'Write'",), "look first", 1.5),
-        Answer("upgrade", SKIPPED, "nothing older"),
+        QuestionResult("lint", PASSED, "no mistakes", seconds=0.01),
+        QuestionResult("again", FAILED, "it changes", ("task \x1b[2J 'Write'",), "look first", 1.5),
+        QuestionResult("upgrade", SKIPPED, "nothing older"),
     )
-    report = Report("web", "web_small", "sha256:00", 7, answers, seconds=12.3)
+    report = RoleTestReport("web", "web_small", "sha256:00", 7, answers, seconds=12.3)
 
-    assert [line for one in answers for line in one.lines()] == [
+    assert [line for one in answers for line in one.format_lines()] == [
         "✓ lint      no mistakes (0.0 s)",
         "✗ again     it changes (1.5 s)",
         "    task \\x1b[2J 'Write'",
         "    do: look first",
         "– upgrade   nothing older",
     ]
-    assert not report.passed
-    assert report.summary() == "web: not good: again (2 questions in 12 s, seed 7)"
-    assert [one["state"] for one in report.plain()["questions"]] == [PASSED, FAILED, SKIPPED]
+    assert not report.has_passed
+    assert report.format_summary() == "web: not good: again (2 questions in 12 s, seed 7)"
+    assert [one["state"] for one in report.to_dict()["questions"]] == [PASSED, FAILED, SKIPPED]
 
 
 @pytest.mark.parametrize(
     "answers, good",
     [
         pytest.param((), False, id="nothing was asked"),
-        pytest.param((Answer("crash", SKIPPED),), False, id="everything was skipped"),
-        pytest.param((Answer("lint", PASSED), Answer("crash", SKIPPED)), True, id="nothing failed"),
+        pytest.param((QuestionResult("crash", SKIPPED),), False, id="everything was skipped"),
+        pytest.param(
+            (QuestionResult("lint", PASSED), QuestionResult("crash", SKIPPED)),
+            True,
+            id="nothing failed",
+        ),
     ],
 )
-def test_only_what_was_asked_counts(answers: tuple[Answer, ...], good: bool) -> None:
-    assert Report("web", "", "", 1, answers).passed == good
+def test_only_what_was_asked_counts(answers: tuple[QuestionResult, ...], good: bool) -> None:
+    assert RoleTestReport("web", "", "", 1, answers).has_passed == good
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done
 from boatyard.twin.calls import LocalTwin, ObservedTwin
 from boatyard.twin.layout import demo_layout
-from boatyard.twin.world import VERBS, World
+from boatyard.twin.world import VERBS, TwinWorld
 
 HUB = "boston-1"
 
 
-class Clock:
+class FaultClock:
     def __init__(self) -> None:
         self.slept = 0.0
 
@@ -28,13 +28,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FaultClock:
+    return FaultClock()
 
 
 @pytest.fixture
-def twin(clock: Clock) -> LocalTwin:
-    return LocalTwin(World(demo_layout()), clock)
+def twin(clock: FaultClock) -> LocalTwin:
+    return LocalTwin(TwinWorld(demo_layout()), clock)
 
 
 async def fault(twin: LocalTwin, service: str, profile: str, **args: Any) -> None:
@@ -48,7 +48,7 @@ async def record(twin: LocalTwin, number: int = 0, hub: str = HUB) -> Any:
     return await twin.call("dns.ensure_record", hub=hub, key=key, name=name, address="192.0.2.1")
 
 
-async def test_slow_answers_later_and_does_its_work(twin: LocalTwin, clock: Clock) -> None:
+async def test_slow_answers_later_and_does_its_work(twin: LocalTwin, clock: FaultClock) -> None:
     await fault(twin, "dns", "slow", seconds=2.5)
 
     assert isinstance(await record(twin), Done)

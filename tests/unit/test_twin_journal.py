@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from boatyard.model.errors import Refused
 from boatyard.twin.journal import Journal
 from boatyard.twin.layout import HubLayout, Layout
-from boatyard.twin.state import State
-from boatyard.twin.world import World
+from boatyard.twin.state import TwinState
+from boatyard.twin.world import TwinWorld
 
 HUB = "boston-1"
 
@@ -79,7 +79,7 @@ def test_a_snapshot_replaces_what_was_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.replay(lambda entry: None)
     journal.append([("a", 1)])
-    journal.begin_anew([("sum", 1)])
+    journal.replace_by_snapshot([("sum", 1)])
     journal.append([("b", 2)])
     journal.close()
 
@@ -156,9 +156,9 @@ steps = st.one_of(
 @given(calls=st.lists(st.tuples(steps, st.floats(0, 3)), max_size=40), profile=st.booleans())
 def test_replaying_the_changes_gives_the_same_world(calls: list[Any], profile: bool) -> None:
     layout = HubLayout(hosts={"bm-small": 2}, zone="boston.example")
-    world = World(Layout(hubs={HUB: layout}))
+    world = TwinWorld(Layout(hubs={HUB: layout}))
     world.call("twin.set_delays", {"profile": "demo" if profile else "instant"}, 0)
-    now, copy = 1_000_000.0, World()
+    now, copy = 1_000_000.0, TwinWorld()
     for (verb, args), passed in calls:
         now += passed
         world.call(verb, {"hub": HUB, **args}, now)
@@ -170,7 +170,7 @@ def test_replaying_the_changes_gives_the_same_world(calls: list[Any], profile: b
     for entry in through_the_disk(world.take_changes()):
         copy.state.apply(entry)
 
-    again = World()
+    again = TwinWorld()
     for entry in through_the_disk(copy.state.snapshot()):
         again.state.apply(entry)
 
@@ -178,7 +178,7 @@ def test_replaying_the_changes_gives_the_same_world(calls: list[Any], profile: b
     assert facts(again.state) == facts(world.state)
     for later in (0.0, 1.0, 5.0):
         for each in (copy, again, world):
-            each.state.settle(now + later)
+            each.state.finish_removals(now + later)
         assert facts(copy.state) == facts(again.state) == facts(world.state)
 
 
@@ -186,7 +186,7 @@ def through_the_disk(entries: Iterable[Any]) -> Any:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(list(entries)))
 
 
-def facts(state: State) -> Any:
+def facts(state: TwinState) -> Any:
     """Everything of a state that may be compared, without the calls, which are not kept."""
     hub = state.hubs[HUB]
     things = sorted(
@@ -195,13 +195,25 @@ def facts(state: State) -> Any:
     )
     counts = {
         key: (counts.applied, counts.removed)
-        for kinds in state.effects.values()
+        for kinds in state.counts_by_order.values()
         for key, counts in kinds.items()
         if counts.applied
     }
     flags = {host.name: (host.flags, host.started_at) for host in hub.hosts.values()}
     standing = {
-        kind: {key: sorted(ids) for key, ids in by.items()} for kind, by in hub.standing.items()
+        kind: {key: sorted(ids) for key, ids in by.items()}
+        for kind, by in hub.dependents_by_kind.items()
     }
-    taken = {kind: {name: t.key for name, t in by.items()} for kind, by in hub.taken.items()}
-    return things, counts, flags, standing, taken, hub.free, hub.usable, list(state.history)
+    taken = {
+        kind: {name: t.key for name, t in by.items()} for kind, by in hub.things_by_name.items()
+    }
+    return (
+        things,
+        counts,
+        flags,
+        standing,
+        taken,
+        hub.free_hosts,
+        hub.usable_counts,
+        list(state.history),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from boatyard.twin.layout import demo_layout
-from boatyard.twin.world import World
+from boatyard.twin.world import TwinWorld
 
 HUB = "boston-1"
 
@@ -14,7 +14,7 @@ class Rack:
     """A world with hands, at its own moment."""
 
     def __init__(self) -> None:
-        self.world = World(demo_layout())
+        self.world = TwinWorld(demo_layout())
         self.now = 1_000_000.0
 
     def do(self, verb: str, **args: Any) -> Any:

@@ -16,17 +16,17 @@ from boatyard.twin.layout import (
     read_layout,
     write_layout,
 )
-from boatyard.twin.state import State
-from boatyard.twin.world import World
+from boatyard.twin.state import TwinState
+from boatyard.twin.world import TwinWorld
 
 HUB = "boston-1"
 
 
-class Yard:
+class WorldCaller:
     """A world with hands: calls at its own moment, raises what is raised."""
 
-    def __init__(self, world: World | None = None) -> None:
-        self.world = world or World(demo_layout())
+    def __init__(self, world: TwinWorld | None = None) -> None:
+        self.world = world or TwinWorld(demo_layout())
         self.now = 1_000_000.0
 
     def do(self, verb: str, **args: Any) -> Any:
@@ -43,106 +43,106 @@ class Yard:
 
 
 def test_effects_are_counted_when_something_is_really_made_or_taken_away() -> None:
-    yard = Yard()
+    caller = WorldCaller()
     for _ in range(3):
-        yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+        caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
     for _ in range(3):
-        yard.do("inventory.release_held", key="o/host/a", host="r1-n1")
+        caller.do("inventory.release_held", key="o/host/a", host="r1-n1")
 
-    (effect,) = yard.do("twin.effects", prefix="o/")
+    (effect,) = caller.do("twin.effects", prefix="o/")
 
     counts = {"applied": 1, "removed": 1, "calls": 6}
     assert effect == {"key": "o/host/a", "kind": "host", **counts}
 
 
 def test_a_second_host_under_the_same_key_shows_as_a_doubled_effect() -> None:
-    yard = Yard()
-    yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
-    yard.do("inventory.ensure_held", key="o/host/a", host="r1-n2")
+    caller = WorldCaller()
+    caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    caller.do("inventory.ensure_held", key="o/host/a", host="r1-n2")
 
-    assert yard.counts("o/") == {("o/host/a", "host"): (2, 0)}
-    assert yard.do("twin.truth")[HUB]["host"] == {"o/host/a": ["r1-n1", "r1-n2"]}
+    assert caller.counts("o/") == {("o/host/a", "host"): (2, 0)}
+    assert caller.do("twin.truth")[HUB]["host"] == {"o/host/a": ["r1-n1", "r1-n2"]}
 
 
 def test_truth_is_what_is_held_now_by_hub_kind_and_key() -> None:
-    yard = Yard()
-    yard.do("l2.ensure_network", key="o/l2", vlan=100)
-    yard.do("l2.ensure_network", hub="lyon-1", key="p/l2", vlan=100)
+    caller = WorldCaller()
+    caller.do("l2.ensure_network", key="o/l2", vlan=100)
+    caller.do("l2.ensure_network", hub="lyon-1", key="p/l2", vlan=100)
 
-    assert yard.do("twin.truth") == {
+    assert caller.do("twin.truth") == {
         HUB: {"network": {"o/l2": ["100"]}},
         "lyon-1": {"network": {"p/l2": ["100"]}},
     }
-    assert yard.do("twin.truth", prefix="p/").keys() == {"lyon-1"}
-    assert yard.do("twin.totals")[HUB]["network"] == 1
+    assert caller.do("twin.truth", prefix="p/").keys() == {"lyon-1"}
+    assert caller.do("twin.totals")[HUB]["network"] == 1
 
 
 def test_history_is_numbered_without_gaps_and_bounded() -> None:
-    yard = Yard(World(demo_layout(), State(history_limit=4)))
+    caller = WorldCaller(TwinWorld(demo_layout(), TwinState(history_limit=4)))
     for _ in range(4):
-        yard.do("l2.ensure_network", key="o/l2", vlan=100)
-        yard.do("l2.release_network", key="o/l2")
+        caller.do("l2.ensure_network", key="o/l2", vlan=100)
+        caller.do("l2.release_network", key="o/l2")
 
-    history = yard.do("twin.history", after=5)
+    history = caller.do("twin.history", after=5)
 
     assert (history["oldest"], history["newest"]) == (5, 8)
     assert [(h["number"], h["change"]) for h in history["happenings"]] == [(6, -1), (7, 1), (8, -1)]
 
 
 def test_counts_of_orders_that_hold_nothing_are_bounded() -> None:
-    yard = Yard(World(demo_layout(), State(settled_limit=3)))
+    caller = WorldCaller(TwinWorld(demo_layout(), TwinState(settled_limit=3)))
     for number in range(10):
-        yard.do("l2.ensure_network", key=f"o{number}/l2", vlan=100)
-        yard.do("l2.release_network", key=f"o{number}/l2")
+        caller.do("l2.ensure_network", key=f"o{number}/l2", vlan=100)
+        caller.do("l2.release_network", key=f"o{number}/l2")
 
-    assert [key for key, _ in yard.counts()] == ["o7/l2", "o8/l2", "o9/l2"]
+    assert [key for key, _ in caller.counts()] == ["o7/l2", "o8/l2", "o9/l2"]
 
 
 def test_something_slow_is_waiting_until_its_moment_and_then_done() -> None:
-    yard = Yard()
-    yard.do("twin.set_delays", profile="instant", overrides={"host": 4.0, "-host": 2.0})
+    caller = WorldCaller()
+    caller.do("twin.set_delays", profile="instant", overrides={"host": 4.0, "-host": 2.0})
 
-    first = yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
-    yard.now += 1
-    second = yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
-    due = yard.do("twin.next_event")
-    yard.now = due
-    third = yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    first = caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    caller.now += 1
+    second = caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    due = caller.do("twin.next_event")
+    caller.now = due
+    third = caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
 
     assert first == Waiting("A host is starting its agent.", 4.0)
     assert second == Waiting("A host is starting its agent.", 3.0)
     assert due == 1_000_004.0
     assert isinstance(third, Done)
-    assert yard.do("twin.next_event") is None
+    assert caller.do("twin.next_event") is None
 
 
 def test_what_is_leaving_goes_by_itself_at_its_moment() -> None:
-    yard = Yard()
-    yard.do("twin.set_delays", profile="instant", overrides={"-host": 2.0})
-    yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    caller = WorldCaller()
+    caller.do("twin.set_delays", profile="instant", overrides={"-host": 2.0})
+    caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
 
-    leaving = yard.do("inventory.release_held", key="o/host/a", host="r1-n1")
-    again = yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
-    yard.now += 2
+    leaving = caller.do("inventory.release_held", key="o/host/a", host="r1-n1")
+    again = caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    caller.now += 2
 
     assert isinstance(leaving, Waiting)
     assert again == Waiting("A host is still being wiped.", 2.0)
-    assert yard.do("twin.truth") == {}
-    assert isinstance(yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1"), Done)
-    assert yard.counts() == {("o/host/a", "host"): (2, 1)}
+    assert caller.do("twin.truth") == {}
+    assert isinstance(caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1"), Done)
+    assert caller.counts() == {("o/host/a", "host"): (2, 1)}
 
 
 def test_an_install_goes_through_stages_one_can_watch() -> None:
-    yard = Yard()
-    yard.do("twin.set_delays", profile="demo")
+    caller = WorldCaller()
+    caller.do("twin.set_delays", profile="demo")
 
     seen = []
     for _ in range(20):
-        answer = install(yard)
+        answer = install(caller)
         if isinstance(answer, Done):
             break
         seen.append(answer.why)
-        yard.now += answer.look_again
+        caller.now += answer.look_again
 
     assert list(dict.fromkeys(seen)) == [
         "The control plane is being created.",
@@ -164,53 +164,53 @@ def test_an_install_goes_through_stages_one_can_watch() -> None:
     ],
 )
 def test_moods_by_name(name: str, verb: str, expected: Any) -> None:
-    yard = Yard()
+    caller = WorldCaller()
 
     def ask() -> Any:
         if verb == "install":
-            return install(yard, name)
+            return install(caller, name)
         record = f"api.{name}-1a2b.boston.example"
-        return yard.do("dns.ensure_record", key="o/n", name=record, address="1.2.3.4")
+        return caller.do("dns.ensure_record", key="o/n", name=record, address="1.2.3.4")
 
     if expected is Done:
         assert isinstance(ask(), Done)
     elif isinstance(expected, str):
         assert ask().reason == expected
-        assert yard.do("twin.truth") != {}, "what is stuck is there, and must be released"
+        assert caller.do("twin.truth") != {}, "what is stuck is there, and must be released"
     else:
         with pytest.raises(expected):
             ask()
 
 
 def test_moods_by_request_hold_one_order_at_one_step() -> None:
-    yard = Yard()
-    yard.do("twin.set_mood", order_id="o", step="hosts", mood="stuck")
+    caller = WorldCaller()
+    caller.do("twin.set_mood", order_id="o", step="hosts", mood="stuck")
 
-    assert yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1").reason == "Stuck"
-    assert isinstance(yard.do("inventory.ensure_held", key="p/host/a", host="r1-n2"), Done)
-    yard.do("twin.set_mood", order_id="o", step="hosts", mood="")
-    assert isinstance(yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1"), Done)
+    assert caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1").reason == "Stuck"
+    assert isinstance(caller.do("inventory.ensure_held", key="p/host/a", host="r1-n2"), Done)
+    caller.do("twin.set_mood", order_id="o", step="hosts", mood="")
+    assert isinstance(caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1"), Done)
 
 
 def test_a_kept_thing_never_goes() -> None:
-    yard = Yard()
-    yard.do("twin.set_mood", order_id="*", step="l2", mood="kept")
-    yard.do("l2.ensure_network", key="o/l2", vlan=100)
+    caller = WorldCaller()
+    caller.do("twin.set_mood", order_id="*", step="l2", mood="kept")
+    caller.do("l2.ensure_network", key="o/l2", vlan=100)
 
-    assert yard.do("l2.release_network", key="o/l2").reason == "Stuck"
-    assert yard.counts() == {("o/l2", "network"): (1, 0)}
+    assert caller.do("l2.release_network", key="o/l2").reason == "Stuck"
+    assert caller.counts() == {("o/l2", "network"): (1, 0)}
 
 
 def test_a_broken_host_goes_back_unwiped_and_is_free_only_when_repaired() -> None:
-    yard = Yard()
-    yard.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
-    yard.do("twin.fail_host", hub=HUB, host="r1-n1")
+    caller = WorldCaller()
+    caller.do("inventory.ensure_held", key="o/host/a", host="r1-n1")
+    caller.do("twin.fail_host", hub=HUB, host="r1-n1")
 
-    assert yard.do("inventory.release_held", key="o/host/a", host="r1-n1") == Done()
-    assert free(yard) == 23
-    yard.do("twin.repair_host", hub=HUB, host="r1-n1")
-    assert free(yard) == 24
-    assert yard.do("inventory.capacity")["bm-small"] == 24
+    assert caller.do("inventory.release_held", key="o/host/a", host="r1-n1") == Done()
+    assert free(caller) == 23
+    caller.do("twin.repair_host", hub=HUB, host="r1-n1")
+    assert free(caller) == 24
+    assert caller.do("inventory.capacity")["bm-small"] == 24
 
 
 @pytest.mark.parametrize(
@@ -224,40 +224,40 @@ def test_a_broken_host_goes_back_unwiped_and_is_free_only_when_repaired() -> Non
 def test_a_host_in_trouble_degrades_its_cluster_until_it_is_mended(
     breaking: tuple[str, dict[str, Any]], mending: tuple[str, dict[str, Any]]
 ) -> None:
-    yard = Yard()
-    install(yard)
-    join(yard, "a", "r1-n1")
+    caller = WorldCaller()
+    install(caller)
+    join(caller, "a", "r1-n1")
 
-    yard.do(f"twin.{breaking[0]}", hub=HUB, host="r1-n1", **breaking[1])
-    broken = yard.do("platform.observe", cluster_key="o/cluster")
-    yard.do(f"twin.{mending[0]}", hub=HUB, host="r1-n1", **mending[1])
-    mended = yard.do("platform.observe", cluster_key="o/cluster")
+    caller.do(f"twin.{breaking[0]}", hub=HUB, host="r1-n1", **breaking[1])
+    broken = caller.do("platform.observe", cluster_key="o/cluster")
+    caller.do(f"twin.{mending[0]}", hub=HUB, host="r1-n1", **mending[1])
+    mended = caller.do("platform.observe", cluster_key="o/cluster")
 
     assert (broken["available"], broken["degraded"]) == (True, True)
     assert (mended["available"], mended["degraded"]) == (True, False)
 
 
 def test_a_node_whose_host_was_taken_away_too_early_is_lost() -> None:
-    yard = Yard()
-    install(yard)
-    join(yard, "a", "r1-n1")
+    caller = WorldCaller()
+    install(caller)
+    join(caller, "a", "r1-n1")
 
-    yard.do("inventory.release_held", key="o/host/a", host="r1-n1")
+    caller.do("inventory.release_held", key="o/host/a", host="r1-n1")
 
-    assert yard.do("platform.observe", cluster_key="o/cluster")["degraded"]
+    assert caller.do("platform.observe", cluster_key="o/cluster")["degraded"]
 
 
 def test_agents_get_addresses_of_their_subnet_each_its_own() -> None:
-    yard = Yard()
-    install(yard)
+    caller = WorldCaller()
+    install(caller)
     for slot in ("a", "b"):
-        join(yard, slot, f"r1-{slot}".replace("a", "n1").replace("b", "n2"))
-    yard.do("l3.ensure_network", key="o/l3", cidr="10.1.7.0/24")
-    yard.do("l3.ensure_binding", key="o/binding", network_key="o/l3", l2_key="o/l2")
+        join(caller, slot, f"r1-{slot}".replace("a", "n1").replace("b", "n2"))
+    caller.do("l3.ensure_network", key="o/l3", cidr="10.1.7.0/24")
+    caller.do("l3.ensure_binding", key="o/binding", network_key="o/l3", l2_key="o/l2")
 
     def address(slot: str, host: str) -> str:
         return str(
-            yard.do("inventory.agent_address", key=f"o/host/{slot}", host=host).facts["address"]
+            caller.do("inventory.agent_address", key=f"o/host/{slot}", host=host).facts["address"]
         )
 
     assert [address("a", "r1-n1"), address("b", "r1-n2")] == ["10.1.7.10", "10.1.7.11"]
@@ -282,21 +282,21 @@ def test_agents_get_addresses_of_their_subnet_each_its_own() -> None:
     ],
 )
 def test_a_call_that_makes_no_sense_is_refused(verb: str, args: dict[str, Any]) -> None:
-    yard = Yard()
-    yard.world.take_changes()
+    caller = WorldCaller()
+    caller.world.take_changes()
 
-    assert isinstance(yard.world.call(verb, args, yard.now).error, Refused)
-    assert yard.world.take_changes() == []
+    assert isinstance(caller.world.call(verb, args, caller.now).error, Refused)
+    assert caller.world.take_changes() == []
 
 
 def test_a_hub_that_holds_things_is_not_laid_out_anew() -> None:
-    yard = Yard()
-    yard.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 1}})
-    yard.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 2}})
-    yard.do("inventory.ensure_held", hub="oslo-1", key="o/host/a", host="r1-n1")
+    caller = WorldCaller()
+    caller.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 1}})
+    caller.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 2}})
+    caller.do("inventory.ensure_held", hub="oslo-1", key="o/host/a", host="r1-n1")
 
     with pytest.raises(Refused):
-        yard.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 3}})
+        caller.do("twin.add_hub", hub="oslo-1", layout={"hosts": {"bm-small": 3}})
 
 
 def test_a_layout_is_read_as_it_was_written(tmp_path: Any) -> None:
@@ -312,7 +312,7 @@ def test_a_layout_is_read_as_it_was_written(tmp_path: Any) -> None:
 
 
 def test_a_fleet_is_laid_out_wide_enough() -> None:
-    world = World(fleet_layout(hubs=2, hosts={"bm-small": 10_000}))
+    world = TwinWorld(fleet_layout(hubs=2, hosts={"bm-small": 10_000}))
     hub = world.state.hubs["hub-2"]
 
     assert len(hub.hosts) == 10_000
@@ -320,35 +320,35 @@ def test_a_fleet_is_laid_out_wide_enough() -> None:
 
 
 def test_access_differs_from_cluster_to_cluster_and_is_stable() -> None:
-    yard = Yard()
-    install(yard)
-    first = yard.do("platform.access", cluster_key="o/cluster")
-    again = yard.do("platform.access", cluster_key="o/cluster")
-    install(yard, key="p/cluster")
+    caller = WorldCaller()
+    install(caller)
+    first = caller.do("platform.access", cluster_key="o/cluster")
+    again = caller.do("platform.access", cluster_key="o/cluster")
+    install(caller, key="p/cluster")
 
     assert first == again
-    assert yard.do("platform.access", cluster_key="p/cluster")["password"] != first["password"]
+    assert caller.do("platform.access", cluster_key="p/cluster")["password"] != first["password"]
 
 
 def test_a_platform_with_a_list_of_versions_refuses_others() -> None:
     layout = HubLayout(hosts={"bm-small": 1}, versions=("4.17.2",))
     with pytest.raises(Refused):
-        install(Yard(World(Layout(hubs={HUB: layout}))))
+        install(WorldCaller(TwinWorld(Layout(hubs={HUB: layout}))))
 
 
-def install(yard: Yard, name: str = "one", key: str = "o/cluster") -> Any:
+def install(caller: WorldCaller, name: str = "one", key: str = "o/cluster") -> Any:
     reached = {"api_name": "api.one", "api_address": "198.51.100.1"}
     reached |= {"ingress_name": "*.apps.one", "ingress_address": "198.51.100.2"}
-    return yard.do("platform.ensure_cluster", key=key, name=name, version="4.17.1", **reached)
+    return caller.do("platform.ensure_cluster", key=key, name=name, version="4.17.1", **reached)
 
 
-def join(yard: Yard, slot: str, host: str) -> None:
-    yard.do("inventory.ensure_held", key=f"o/host/{slot}", host=host)
-    yard.do("l2.ensure_network", key="o/l2", vlan=100)
-    yard.do("l2.ensure_port", key=f"o/port/{slot}", network_key="o/l2", host=host)
+def join(caller: WorldCaller, slot: str, host: str) -> None:
+    caller.do("inventory.ensure_held", key=f"o/host/{slot}", host=host)
+    caller.do("l2.ensure_network", key="o/l2", vlan=100)
+    caller.do("l2.ensure_port", key=f"o/port/{slot}", network_key="o/l2", host=host)
     node = {"slot": slot, "node_set": "compute", "host": host, "address": ""}
-    yard.do("platform.ensure_node", key=f"o/node/{slot}", cluster_key="o/cluster", **node)
+    caller.do("platform.ensure_node", key=f"o/node/{slot}", cluster_key="o/cluster", **node)
 
 
-def free(yard: Yard) -> int:
-    return len(yard.do("inventory.list_free", host_type="bm-small", limit=1000))
+def free(caller: WorldCaller) -> int:
+    return len(caller.do("inventory.list_free", host_type="bm-small", limit=1000))

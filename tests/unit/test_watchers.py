@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,10 +10,13 @@ from typing import cast
 
 import pytest
 
-from boatyard.api.watch import QUEUE, Watcher, Watches
+from boatyard.api import watch
+from boatyard.api.watch import QUEUE_SIZE, EventWatchers, Watcher
 from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.notifications import Notifier
 from boatyard.ledger.records import EventRow
 from boatyard.ledger.seal import Seal
+from boatyard.model.errors import Unavailable
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,6 +28,8 @@ class Log:
 
     def __init__(self) -> None:
         self.rows: list[EventRow] = []
+        self.publish_notifier = Notifier()
+        self.errors: list[Exception] = []  # raised by the next reads, one each
 
     def append(self, count: int, tenants: Sequence[str] = ("acme",)) -> None:
         for tenant in itertools.islice(itertools.cycle(tenants), count):
@@ -52,35 +58,39 @@ class Log:
     async def last_seq(self) -> int:
         return len(self.rows)
 
-    async def after(
+    async def list_after(
         self, seq: int, limit: int, *, tenants: Sequence[str] | None = None
     ) -> list[EventRow]:
+        if self.errors:
+            raise self.errors.pop()
         rows = [row for row in self.rows[seq:] if tenants is None or row.tenant in tenants]
         return rows[:limit]
 
 
-async def live_watcher(log: Log, tenants: Sequence[str] | None = None) -> tuple[Watches, Watcher]:
+async def live_watcher(
+    log: Log, tenants: Sequence[str] | None = None
+) -> tuple[EventWatchers, Watcher]:
     """A watcher that has read all there is and waits at its queue."""
-    watches = Watches(cast(Ledger, log))
-    watcher = await watches.follow(None, tenants)
-    assert await watcher.entries(timeout=0) == []
+    watches = EventWatchers(cast(Ledger, log))
+    watcher = await watches.add_watcher(None, tenants)
+    assert await watcher.next_entries(timeout=0) == []
     return watches, watcher
 
 
-async def hand_out(watches: Watches) -> None:
+async def hand_out(watches: EventWatchers) -> None:
     """The reader of the log gives every watcher what is new, as `Watches.run` does."""
-    while await watches._read():
+    while await watches._read_page():
         pass
 
 
 async def drain(watcher: Watcher) -> list[int]:
     numbers: list[int] = []
-    while entries := await watcher.entries(timeout=0):
+    while entries := await watcher.next_entries(timeout=0):
         numbers += [entry.row.seq for entry in entries]
     return numbers
 
 
-@pytest.mark.parametrize("batch", [1, 7, 100, QUEUE, QUEUE + 1, 600])
+@pytest.mark.parametrize("batch", [1, 7, 100, QUEUE_SIZE, QUEUE_SIZE + 1, 600])
 async def test_a_watcher_whose_queue_overflows_reads_the_log_and_loses_nothing(batch: int) -> None:
     log = Log()
     watches, watcher = await live_watcher(log)
@@ -108,7 +118,7 @@ async def test_a_watcher_that_overflows_while_it_catches_up_loses_and_repeats_no
         await hand_out(watches)
         log.append(batch)
         await hand_out(watches)
-        numbers += [entry.row.seq for entry in await watcher.entries(timeout=0)]
+        numbers += [entry.row.seq for entry in await watcher.next_entries(timeout=0)]
 
     assert numbers + await drain(watcher) == list(range(1, 16 * batch + 1))
 
@@ -122,3 +132,23 @@ async def test_a_tenants_watcher_that_overflows_reads_its_own_and_no_others() ->
         await hand_out(watches)
 
     assert await drain(watcher) == list(range(1, 1201, 2))
+
+
+@pytest.mark.parametrize("error", [Unavailable("the database is away"), RuntimeError("a bug")])
+async def test_the_reader_of_the_log_goes_on_after_an_error(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_RETRY_SECONDS", 0.0)
+    log = Log()
+    watches, watcher = await live_watcher(log)
+    log.append(2)
+    log.errors = [error, error]
+    reader = asyncio.create_task(watches.run())
+    try:
+        entries = await watcher.next_entries(timeout=5)
+    finally:
+        reader.cancel()
+        await asyncio.wait([reader])
+
+    assert [entry.row.seq for entry in entries] == [1, 2]
+    assert log.errors == [], "both errors were met"

@@ -14,7 +14,7 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Cluster
 from boatyard.resources.clusters import status
-from boatyard.resources.orders.words import for_tenants
+from boatyard.resources.orders.redaction import redact_for_tenants
 from tests.support.orders import NOW
 
 FACTS = {"host": "r1-n1", "switch": "leaf-7", "mac": "02:00:00:00:00:01"}
@@ -47,12 +47,12 @@ def an_order(message: str = "") -> Order:
     ],
 )
 def test_names_of_ours_are_replaced_by_what_they_are(text: str, shown: str) -> None:
-    assert for_tenants(text, an_order()) == shown
+    assert redact_for_tenants(text, an_order()) == shown
 
 
 def test_a_clusters_conditions_name_no_host() -> None:
     order = an_order("host r1-n1 does not answer")
 
-    (condition,) = status.from_order(Cluster(id="c-1"), order, NOW).conditions
+    (condition,) = status.status_from_order(Cluster(id="c-1"), order, NOW).conditions
 
     assert condition.message == "a host does not answer"

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from boatyard.automation.port import RUN_FAILED, RunWanted
+from boatyard.automation.port import RUN_FAILED, RunSpec
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.platforms.drivers.hosted.workshop import Job
+from boatyard.platforms.drivers.hosted.cluster_automation import AutomationJob
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
-from boatyard.twin.world import World
-from boatyard.wiring.automated_clusters import AutomationWorkshop, run_key
-from boatyard.wiring.driver_maker import DriverMaker, Site
-from tests.contracts.bench import SteppedClock
+from boatyard.twin.world import TwinWorld
+from boatyard.wiring.automated_clusters import AutomatedClusters, run_key
+from boatyard.wiring.driver_factory import DriverFactory, LocalServers
+from tests.support.simulated.twin import SteppedClock
 
 EDA = {"platform": "hosted", "automation": "eda"}
 SETTINGS = {
@@ -26,7 +26,7 @@ SETTINGS = {
     "eda.url": "http://127.0.0.1:9",
     "eda.callback-url": "http://127.0.0.1:9",
 }
-JOB = Job(number=7, order={"kind": "ClusterOrder"}, manifests=[{"kind": "HostedCluster"}])
+JOB = AutomationJob(number=7, order={"kind": "ClusterOrder"}, manifests=[{"kind": "HostedCluster"}])
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ async def client() -> AsyncIterator[KubeClient]:
 
 
 def make(drivers: dict[str, str], client: KubeClient | None, **settings: str) -> Any:
-    twin = LocalTwin(World(Layout(hubs={})), SteppedClock())
-    maker = DriverMaker(Site(twin_socket="", connect_twin=lambda _: twin))
-    return maker.make("hub-1", drivers, {**SETTINGS, **settings}, client=client)
+    twin = LocalTwin(TwinWorld(Layout(hubs={})), SteppedClock())
+    maker = DriverFactory(LocalServers(twin_socket="", connect_twin=lambda _: twin))
+    return maker.make_drivers("hub-1", drivers, {**SETTINGS, **settings}, client=client)
 
 
 def workshop_of(made: Any) -> object:
-    return made.platform._hub.workshop
+    return made.platform._hub.automation
 
 
 async def test_without_automation_the_platform_works_by_itself(client: KubeClient) -> None:
@@ -51,7 +51,7 @@ async def test_without_automation_the_platform_works_by_itself(client: KubeClien
 
 
 async def test_automation_that_is_named_makes_the_clusters(client: KubeClient) -> None:
-    assert isinstance(workshop_of(make(EDA, client)), AutomationWorkshop)
+    assert isinstance(workshop_of(make(EDA, client)), AutomatedClusters)
 
 
 async def test_what_cannot_be_made_says_why(client: KubeClient) -> None:
@@ -64,15 +64,15 @@ async def test_what_cannot_be_made_says_why(client: KubeClient) -> None:
     assert caught.value.reason == "Embedded"
 
 
-class Automation:
+class FakeAutomation:
     """Answers what a test tells it to."""
 
     def __init__(self, answer: Outcome | Exception) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, RunWanted]] = []
+        self.asked: list[tuple[str, RunSpec]] = []
         self.released: list[str] = []
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, wanted: RunSpec) -> Outcome:
         self.asked.append((key, wanted))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -83,9 +83,9 @@ class Automation:
         return Done()
 
 
-def workshop(answer: Outcome | Exception) -> tuple[AutomationWorkshop, Automation]:
-    automation = Automation(answer)
-    return AutomationWorkshop(automation), automation  # type: ignore[arg-type]
+def workshop(answer: Outcome | Exception) -> tuple[AutomatedClusters, FakeAutomation]:
+    automation = FakeAutomation(answer)
+    return AutomatedClusters(automation), automation  # type: ignore[arg-type]
 
 
 async def test_creating_and_deleting_are_runs_of_one_key() -> None:

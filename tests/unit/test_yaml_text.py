@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from boatyard.model.yaml_text import DEEPEST, NotYaml, load_yaml
+from boatyard.model.yaml_text import DEEPEST_NESTING, NotYaml, load_yaml
 
 
 def test_what_a_kubeconfig_is_made_of_is_read() -> None:
     assert load_yaml(b"a: {b: [1, two]}\nc: |\n  text\n") == {"a": {"b": [1, "two"]}, "c": "text\n"}
-    assert load_yaml("[" * DEEPEST + "]" * DEEPEST) is not None
+    assert load_yaml("[" * DEEPEST_NESTING + "]" * DEEPEST_NESTING) is not None
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,9 @@ def test_what_a_kubeconfig_is_made_of_is_read() -> None:
         pytest.param(b"\xff\xfe\xfa", id="not text"),
         pytest.param("a: 1\n---\nb: 2\n", id="two documents"),
         pytest.param("a: &x 1\nb: *x\n", id="an alias"),
-        pytest.param("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), id="nested too deeply"),
+        pytest.param(
+            "[" * (DEEPEST_NESTING + 1) + "]" * (DEEPEST_NESTING + 1), id="nested too deeply"
+        ),
         pytest.param("!!python/object/apply:os.getpid []", id="a thing of Python"),
     ],
 )

@@ -12,6 +12,7 @@ from generator.source import OURS, PRIVATE, Source
 TIMESTAMP = "google.protobuf.Timestamp"
 ANY = "google.protobuf.Any"
 FIELD_MASK = "google.protobuf.FieldMask"
+METADATA = f"{PRIVATE}.Metadata"
 FREE = ("google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue")
 
 SCALARS = {
@@ -121,6 +122,20 @@ def class_name(described: Descriptor | EnumDescriptor, inside: str) -> str:
 def _seen_from(described: Descriptor | EnumDescriptor, name: str, inside: str) -> str:
     module = MODULES[described.file.package]
     return name if module == inside else f"{module}.{name}"
+
+
+def shared_base(message: Descriptor) -> str | None:
+    """The class with the first two fields of the message, when it is a kind or a reference; else None."""
+    match [f.name for f in message.fields[:2]]:
+        case ["id", "metadata"] if message.fields[1].message_type.full_name == METADATA:
+            return "Resource"
+        case ["id", "name"] if message.name.endswith("Reference"):
+            return "Reference"
+    return None
+
+
+def base_name(base: str, inside: str) -> str:
+    return base if inside == MODULES[PRIVATE] else f"{MODULES[PRIVATE]}.{base}"
 
 
 def element_type(f: FieldDescriptor, inside: str) -> str:

@@ -17,6 +17,18 @@ import msgspec
 {more}
 '''
 
+# Every kind and every reference inherits from one of them, so that code for all kinds can be typed.
+RESOURCE = '''class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What every kind has."""
+
+    id: str = ""
+    metadata: Metadata = NO_METADATA'''
+REFERENCE = '''class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What every reference to another document has."""
+
+    id: str = ""
+    name: str = ""'''
+
 
 def write(shapes: Shapes, package: str) -> str:
     """A class per message, its one empty instance after it, and an IntEnum per enum."""
@@ -28,7 +40,10 @@ def write(shapes: Shapes, package: str) -> str:
     more = "\nfrom boatyard.model.generated import osac\n" if ours else ""
     parts = [HEAD.format(sentence=sentence, more=more)]
     parts += [_enum(shapes, e) for e in enums]
-    parts += [_struct(shapes, m, module) for m in messages]
+    for m in messages:
+        parts.append(_struct(shapes, m, module))
+        if m.full_name == sh.METADATA:
+            parts += [RESOURCE, REFERENCE]
     return "\n\n".join(parts)
 
 
@@ -47,9 +62,16 @@ def _struct(shapes: Shapes, message: Descriptor, module: str) -> str:
     # Frozen values are trees: the collector need not look for cycles among them.
     options = "frozen=True, kw_only=True, omit_defaults=True, gc=False"
     options += f", rename={renamed!r}" if renamed else ""
-    lines = [f"class {message.name}(msgspec.Struct, {options}):"]
+    shared_base = sh.shared_base(message)
+    base = "msgspec.Struct" if shared_base is None else sh.base_name(shared_base, module)
+    lines = [f"class {message.name}({base}, {options}):"]
     if comment := shapes.source.comments.get(message.full_name):
         lines.append(f'    """{comment}"""\n')
+    if shared_base is not None:
+        fields, inherited = fields[2:], fields[:2]
+        for f in inherited:
+            if comment := shapes.source.comments.get(f"{message.full_name}.{f.name}"):
+                lines.append(f"    # {f.name}: {comment}")
     for f in fields:
         if comment := shapes.source.comments.get(f"{message.full_name}.{f.name}"):
             lines.append(f"    # {comment}")

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from boatyard.ledger.failures import DROPPED
+from boatyard.ledger.postgres_errors import CONNECTION_ERRORS
 from boatyard.model import errors
 from boatyard.model.errors import Violation
 
@@ -24,7 +24,7 @@ LONGEST_PATH = 200
 MOST_VIOLATIONS = 50
 
 # The first class that fits counts, so the narrower ones come first.
-_CODES: Sequence[tuple[type[BaseException], grpc.StatusCode]] = (
+_GRPC_CODES: Sequence[tuple[type[BaseException], grpc.StatusCode]] = (
     (errors.Precondition, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.Exhausted, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.Refused, grpc.StatusCode.INVALID_ARGUMENT),
@@ -36,7 +36,7 @@ _CODES: Sequence[tuple[type[BaseException], grpc.StatusCode]] = (
     (errors.Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
 )
 
-HTTP: Mapping[grpc.StatusCode, int] = {
+HTTP_STATUS_CODES: Mapping[grpc.StatusCode, int] = {
     grpc.StatusCode.OK: 200,
     grpc.StatusCode.INVALID_ARGUMENT: 400,
     grpc.StatusCode.FAILED_PRECONDITION: 400,
@@ -61,7 +61,7 @@ class Unimplemented(errors.BoatyardError):
     """The method is part of the contract, but this server does not implement it."""
 
 
-class CutOff(errors.BoatyardError):
+class SlowWatcher(errors.BoatyardError):
     """A watcher was disconnected because it did not keep up; it may resume after the last event it has read."""
 
 
@@ -74,18 +74,18 @@ class Failure:
     violations: tuple[Violation, ...] = ()
 
     @property
-    def http(self) -> int:
-        return HTTP[self.code]
+    def http_status(self) -> int:
+        return HTTP_STATUS_CODES[self.code]
 
     def status(self) -> status_pb2.Status:
-        status = status_pb2.Status(code=_number(self.code), message=self.message)
+        status = status_pb2.Status(code=_code_number(self.code), message=self.message)
         if self.violations:
             details = error_details_pb2.BadRequest()
             for violation in self.violations:
                 description = str(Violation("", violation.message, violation.remedy))
                 details.field_violations.add(
-                    field=_short(violation.path, LONGEST_PATH),
-                    description=_short(description, LONGEST_DETAILS // 2),
+                    field=_shorten_text(violation.path, LONGEST_PATH),
+                    description=_shorten_text(description, LONGEST_DETAILS // 2),
                 )
                 if details.ByteSize() > LONGEST_DETAILS:
                     break
@@ -95,20 +95,20 @@ class Failure:
         return status
 
 
-def failure(error: BaseException, *, call: str) -> Failure:
+def make_failure(error: BaseException, *, call: str) -> Failure:
     """Returns the answer to a failed call. An unexpected error is logged once, with an id that the answer contains."""
     if isinstance(error, Unimplemented):
         return Failure(grpc.StatusCode.UNIMPLEMENTED, str(error))
-    if isinstance(error, CutOff):
+    if isinstance(error, SlowWatcher):
         return Failure(grpc.StatusCode.ABORTED, str(error))
-    if isinstance(error, errors.Unavailable) and isinstance(error.__cause__, DROPPED):
+    if isinstance(error, errors.Unavailable) and isinstance(error.__cause__, CONNECTION_ERRORS):
         # Not in the answer: the connection's error names the provider's machines and files.
         logger.warning("database not reachable", extra={"call": call, "why": str(error)})
         return Failure(grpc.StatusCode.UNAVAILABLE, "the database does not answer; try again")
-    for kind, code in _CODES:
+    for kind, code in _GRPC_CODES:
         if isinstance(error, kind):
             violations = tuple(getattr(error, "violations", ()))[:MOST_VIOLATIONS]
-            return Failure(code, _short(str(error), LONGEST_MESSAGE), violations)
+            return Failure(code, _shorten_text(str(error), LONGEST_MESSAGE), violations)
     id = os.urandom(6).hex()
     logger.error(
         "call failed with an internal error", exc_info=error, extra={"call": call, "error_id": id}
@@ -116,12 +116,12 @@ def failure(error: BaseException, *, call: str) -> Failure:
     return Failure(grpc.StatusCode.INTERNAL, f"internal error {id}")
 
 
-def _number(code: grpc.StatusCode) -> int:
+def _code_number(code: grpc.StatusCode) -> int:
     number: int = code_pb2.Code.Value(code.name)
     return number
 
 
-def _short(text: str, longest: int) -> str:
+def _shorten_text(text: str, longest: int) -> str:
     """The text, cut to `longest` bytes, and without control characters, which could move a terminal's cursor."""
     printable = "".join(
         c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text[:longest]

@@ -11,15 +11,15 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from boatyard.api import reflection
-from boatyard.api.callers import ANONYMOUS, Callers
-from boatyard.api.calls import Method
+from boatyard.api.authentication import ANONYMOUS, Authenticator
 from boatyard.api.crud import Call
-from boatyard.api.errors import CutOff, Failure, failure
+from boatyard.api.errors import Failure, SlowWatcher, make_failure
+from boatyard.api.methods import Method
 from boatyard.model.errors import Unavailable
 
 LARGEST_MESSAGE = 4 * 1024 * 1024
 WRITE_SECONDS = 30.0  # how long a watcher may leave an event unread
-_DETAILS = "grpc-status-details-bin"
+_DETAILS_HEADER = "grpc-status-details-bin"
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", LARGEST_MESSAGE),
@@ -34,8 +34,8 @@ _OPTIONS = (
 Table = Mapping[str, Mapping[str, Method]]
 
 
-class GrpcDoor:
-    def __init__(self, table: Table, callers: Callers) -> None:
+class GrpcServer:
+    def __init__(self, table: Table, callers: Authenticator) -> None:
         self._table = table
         self._callers = callers
         self._server: grpc.aio.Server | None = None
@@ -44,10 +44,10 @@ class GrpcDoor:
     async def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Starts to listen and returns the port."""
         server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((self._handlers(),))
+        server.add_generic_rpc_handlers((self._make_handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (*self._table, health.SERVICE_NAME)
-        server.add_generic_rpc_handlers(tuple(reflection.handlers(names)))
+        server.add_generic_rpc_handlers(tuple(reflection.make_handlers(names)))
         try:
             if credentials is None:
                 port = server.add_insecure_port(address)
@@ -66,67 +66,73 @@ class GrpcDoor:
             await self._health.enter_graceful_shutdown()
             await self._server.stop(grace)
 
-    def _handlers(self) -> grpc.GenericRpcHandler:
+    def _make_handlers(self) -> grpc.GenericRpcHandler:
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for service, calls in self._table.items():
             for rpc, method in calls.items():
                 handlers[f"/{service}/{rpc}"] = (
-                    grpc.unary_stream_rpc_method_handler(self._streaming(method))
+                    grpc.unary_stream_rpc_method_handler(self._make_stream_handler(method))
                     if method.streaming
                     else grpc.unary_unary_rpc_method_handler(
-                        self._unary(method), response_serializer=_serialized
+                        self._make_unary_handler(method), response_serializer=_serialize_message
                     )
                 )
-        return _ByName(handlers)
+        return _HandlersByName(handlers)
 
     # Requests arrive as bytes and are parsed after authentication: an unknown caller learns nothing
     # about what would have been valid, and a message that cannot be parsed gets our error text.
 
-    def _unary(self, method: Method) -> Callable[[bytes, Any], Any]:
+    def _make_unary_handler(self, method: Method) -> Callable[[bytes, Any], Any]:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
             try:
-                call = self._call(method, context)
-                return await method.answer(method.parse(data), call)
+                call = self._authenticate_call(method, context)
+                return await method.call_unary(method.parse(data), call)
             except Exception as error:
-                rpc_failure = failure(error, call=method.name)
+                rpc_failure = make_failure(error, call=method.name)
             return await _abort(context, rpc_failure)
 
         return handle
 
-    def _streaming(self, method: Method) -> Callable[[bytes, Any], Any]:
+    def _make_stream_handler(self, method: Method) -> Callable[[bytes, Any], Any]:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> None:
             async def on_start(start: str) -> None:
                 await context.send_initial_metadata((("boatyard-start", start),) if start else ())
 
             try:
-                call = self._call(method, context)
-                parts = method.parts(method.parse(data), call, on_start)
+                call = self._authenticate_call(method, context)
+                parts = method.call_stream(method.parse(data), call, on_start)
                 try:
                     async for part in parts:
-                        self._call(method, context)  # a watch ends with the token it began with
-                        await _write(context, part.data)
+                        self._authenticate_call(
+                            method, context
+                        )  # a watch ends with the token it began with
+                        await _write_part(context, part.data)
                 finally:
                     await parts.aclose()  # type: ignore[attr-defined]  # they are generators
                 return
             except Exception as error:
-                rpc_failure = failure(error, call=method.name)
+                rpc_failure = make_failure(error, call=method.name)
             await _abort(context, rpc_failure)
 
         return handle
 
-    def _call(self, method: Method, context: grpc.aio.ServicerContext[Any, Any]) -> Call:
+    def _authenticate_call(
+        self, method: Method, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> Call:
         authorization, dry_run = None, False
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
                 authorization = str(value)
             elif key == "x-dry-run":
                 dry_run = str(value).lower() == "true"
-        if method.anonymous:
+        if method.is_anonymous:
             return Call(ANONYMOUS)
-        return Call(method.admit(self._callers.who(authorization)), dry_run=dry_run)
+        return Call(
+            method.check_run_token(self._callers.authenticate(authorization)), dry_run=dry_run
+        )
 
 
-class _ByName(grpc.GenericRpcHandler):
+class _HandlersByName(grpc.GenericRpcHandler):
     """Finds the handler of all services in one look-up; gRPC would ask a handler per service one after the other."""
 
     def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
@@ -138,12 +144,12 @@ class _ByName(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
-async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> None:
+async def _write_part(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> None:
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await context.write(data)
     except TimeoutError as error:
-        raise CutOff(
+        raise SlowWatcher(
             f"nothing was read for {WRITE_SECONDS:.0f} seconds; resume after the last event you have"
         ) from error
 
@@ -151,9 +157,9 @@ async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> No
 async def _abort(context: grpc.aio.ServicerContext[Any, Any], rpc_failure: Failure) -> None:
     trailing: tuple[tuple[str, bytes], ...] = ()
     if rpc_failure.violations:
-        trailing = ((_DETAILS, rpc_failure.status().SerializeToString()),)
+        trailing = ((_DETAILS_HEADER, rpc_failure.status().SerializeToString()),)
     await context.abort(rpc_failure.code, rpc_failure.message, trailing_metadata=trailing)
 
 
-def _serialized(message: Message) -> bytes:
+def _serialize_message(message: Message) -> bytes:
     return message.SerializeToString()

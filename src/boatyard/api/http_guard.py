@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from boatyard.api.errors import Failure
 from boatyard.model import wire
 
-_BODIES = ("POST", "PUT", "PATCH")
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
-class Guard:
+class RequestGuard:
     """Refuses requests that a foreign page makes a browser send: a foreign Host or Origin, a form as body.
 
     On loopback only loopback names (and `hosts`) are accepted, so that a page that rebinds its
@@ -35,29 +35,29 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        refusal = self._find_refusal(scope["method"], Headers(scope=scope))
         if refusal is None:
             await self._app(scope, receive, send)
         else:
             await refusal(scope, receive, send)
 
-    def _refusal(self, method: str, headers: Headers) -> Response | None:
+    def _find_refusal(self, method: str, headers: Headers) -> Response | None:
         host = headers.get("host", "")
-        if not self._answers(_name(host)):
-            return _refused(421, f"this server is not called {host[:80]!r}")
+        if not self._is_served_host(_parse_host_name(host)):
+            return _make_refusal(421, f"this server is not called {host[:80]!r}")
         origin = headers.get("origin")
-        if origin is not None and not self._same(origin, host):
-            return _refused(403, f"calls from {origin[:80]!r} are not accepted")
-        if method in _BODIES:
+        if origin is not None and not self._is_same_origin(origin, host):
+            return _make_refusal(403, f"calls from {origin[:80]!r} are not accepted")
+        if method in _METHODS_WITH_BODY:
             content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
             if content_type != "application/json":
-                return _refused(415, "the body must be sent as application/json")
+                return _make_refusal(415, "the body must be sent as application/json")
         return None
 
-    def _answers(self, name: str) -> bool:
+    def _is_served_host(self, name: str) -> bool:
         return self._any_host or name in self._hosts or _is_loopback(name)
 
-    def _same(self, origin: str, host: str) -> bool:
+    def _is_same_origin(self, origin: str, host: str) -> bool:
         try:
             parts = urlsplit(origin)
         except ValueError:
@@ -65,7 +65,7 @@ class Guard:
         return parts.netloc.lower() == host.lower() or (parts.hostname or "") in self._hosts
 
 
-def answer(failure: Failure, *, status: int | None = None) -> Response:
+def make_error_response(failure: Failure, *, status: int | None = None) -> Response:
     """The response to a failed call, as grpc-gateway forms it: the gRPC status as JSON."""
     body = json_format.MessageToDict(
         failure.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
@@ -73,15 +73,15 @@ def answer(failure: Failure, *, status: int | None = None) -> Response:
     headers = {}
     if failure.code is grpc.StatusCode.UNAUTHENTICATED:
         headers["www-authenticate"] = failure.message.encode("ascii", "replace").decode()
-    return JSONResponse(body, status_code=status or failure.http, headers=headers)
+    return JSONResponse(body, status_code=status or failure.http_status, headers=headers)
 
 
-def _refused(status: int, text: str) -> Response:
+def _make_refusal(status: int, text: str) -> Response:
     code = grpc.StatusCode.PERMISSION_DENIED if status == 403 else grpc.StatusCode.INVALID_ARGUMENT
-    return answer(Failure(code, text), status=status)
+    return make_error_response(Failure(code, text), status=status)
 
 
-def _name(host: str) -> str:
+def _parse_host_name(host: str) -> str:
     """The name in a Host header, without port and brackets."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()

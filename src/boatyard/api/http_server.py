@@ -29,8 +29,8 @@ class HttpServer:
             ssl_certfile=str(tls.certificate) if tls is not None else None,
             ssl_keyfile=str(tls.key) if tls is not None else None,
         )
-        self._server = _Server(config)
-        self._serving: asyncio.Task[None] | None = None
+        self._server = _UvicornServer(config)
+        self._serve_task: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
         """Starts to listen and returns the port."""
@@ -45,25 +45,25 @@ class HttpServer:
             listener.close()
             raise Unavailable(f"cannot listen on {self._host}:{self._port}: {error}") from error
         port: int = listener.getsockname()[1]
-        self._serving = asyncio.create_task(
+        self._serve_task = asyncio.create_task(
             self._server.serve(sockets=[listener]), name="rest server"
         )
         while not self._server.started:
-            if self._serving.done():
-                self._serving.result()
+            if self._serve_task.done():
+                self._serve_task.result()
                 raise Unavailable(f"cannot serve on {self._host}:{port}")
             await asyncio.sleep(0.005)
         return port
 
     async def stop(self, grace: float) -> None:
-        if self._serving is None:
+        if self._serve_task is None:
             return
         self._server.config.timeout_graceful_shutdown = max(1, round(grace))
         self._server.should_exit = True
-        await self._serving
+        await self._serve_task
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Leaves signal handlers alone: signals are handled by the process, not by its HTTP server."""
 
     @contextlib.contextmanager

@@ -9,10 +9,10 @@ from uuid import UUID
 
 LONGEST_ID = 128
 
-_CHOSEN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_CHOSEN_ID_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 
 
-_newest = (0, 0)  # millisecond and count within it of the id made last
+_last_id_parts = (0, 0)  # millisecond and count within it of the id made last
 
 
 def new_id(now: datetime) -> str:
@@ -20,13 +20,13 @@ def new_id(now: datetime) -> str:
 
     62 random bits keep the ids of different processes distinct.
     """
-    global _newest
+    global _last_id_parts
     millisecond, count = int(now.timestamp() * 1000), int.from_bytes(os.urandom(2)) & 0x7FF
-    if millisecond <= _newest[0]:
-        millisecond, count = _newest[0], _newest[1] + 1
+    if millisecond <= _last_id_parts[0]:
+        millisecond, count = _last_id_parts[0], _last_id_parts[1] + 1
         if count > 0xFFF:
             millisecond, count = millisecond + 1, 0
-    _newest = (millisecond, count)
+    _last_id_parts = (millisecond, count)
     chance = int.from_bytes(os.urandom(8))
     number = (millisecond & (1 << 48) - 1) << 80
     number |= 0x7 << 76 | count << 64
@@ -34,6 +34,6 @@ def new_id(now: datetime) -> str:
     return str(UUID(int=number))
 
 
-def is_choosable(id: str) -> bool:
+def is_valid_chosen_id(id: str) -> bool:
     """Whether an operator may choose this id for a new document."""
-    return _CHOSEN.fullmatch(id) is not None
+    return _CHOSEN_ID_PATTERN.fullmatch(id) is not None

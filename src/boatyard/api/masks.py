@@ -9,49 +9,53 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from boatyard.model.errors import Refused, Violation
-from boatyard.resources.metadata import shown
+from boatyard.resources.metadata import quote_text
 
 MOST_PATHS = 200
 LONGEST_PATH = 512
 
 # Maps the name of a field to the tree of what is chosen below it; an empty tree chooses all of it.
-Tree: TypeAlias = dict[str, "Tree"]
+MaskTree: TypeAlias = dict[str, "MaskTree"]
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _SEGMENT = re.compile(r"`([^`]+)`|([^.`\[\]]+)")
 
 
-def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
+def parse_paths(paths: Sequence[str], descriptor: Descriptor) -> MaskTree:
     """Parses the paths to a tree. Refused, naming every path that does not exist."""
-    tree: Tree = {}
+    tree: MaskTree = {}
     violations = []
     if len(paths) > MOST_PATHS:
         raise Refused("", Violation("update_mask", f"has more than {MOST_PATHS} paths"))
     for path in paths:
         try:
-            _add(tree, _segments(path, descriptor))
+            _add_path(tree, _split_path(path, descriptor))
         except _BadPath as error:
-            violations.append(Violation("update_mask", f"{shown(path)}: {error}", error.remedy))
+            violations.append(
+                Violation("update_mask", f"{quote_text(path)}: {error}", error.remedy)
+            )
     if violations:
         raise Refused("", *violations)
     return tree
 
 
-def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
+def merge(old: S, new: S, tree: MaskTree, descriptor: Descriptor) -> S:
     """`old` with the fields that the tree chooses taken from `new`; fields that the descriptor lacks stay."""
     if not tree:
         return _overlay(old, new, descriptor)
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for name, subtree in tree.items():
         field = descriptor.fields_by_name[name]
         before, after = getattr(old, name), getattr(new, name)
         if not subtree:
-            changed[name] = _value(before, after, field)
+            changed[name] = _merge_value(before, after, field)
         elif _is_map(field):
             changed[name] = _merge_map(before, after, subtree, field)
         else:
@@ -59,11 +63,11 @@ def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
             if before is None:
                 continue  # absent in both: there is nothing to clear
             after = type(before)() if after is None else after
-            changed[name] = merge(before, after, subtree, _inside(field))
+            changed[name] = merge(before, after, subtree, _message_type(field))
     return msgspec.structs.replace(old, **changed)
 
 
-def names(tree: Tree, path: str) -> bool:
+def contains_path(tree: MaskTree, path: str) -> bool:
     """Whether the mask chooses exactly this path or something below it."""
     for name in path.split("."):
         if not tree or name not in tree:
@@ -72,14 +76,14 @@ def names(tree: Tree, path: str) -> bool:
     return True
 
 
-def without(tree: Tree, path: str) -> Tree:
+def remove_path(tree: MaskTree, path: str) -> MaskTree:
     """The mask without this path; branches that become empty are removed."""
     head, _, rest = path.partition(".")
     if head not in tree:
         return tree
     branches = {name: subtree for name, subtree in tree.items() if name != head}
     if rest and tree[head]:
-        subtree = without(tree[head], rest)
+        subtree = remove_path(tree[head], rest)
         if subtree:
             branches[head] = subtree
     elif rest:
@@ -87,7 +91,7 @@ def without(tree: Tree, path: str) -> Tree:
     return branches
 
 
-def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
+def paths_in_body(body: Mapping[str, object], descriptor: Descriptor) -> list[str]:
     """The mask that the body of a REST PATCH implies: its leaves; lists, maps and `{}` are leaves."""
     paths: list[str] = []
     for key, value in body.items():
@@ -96,7 +100,7 @@ def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
             paths.append(key)
             continue
         inside = field.message_type if not field.is_repeated else None
-        if inside is None or not isinstance(value, dict) or not value or _is_free(inside):
+        if inside is None or not isinstance(value, dict) or not value or _is_single_value(inside):
             paths.append(field.name)
             continue
         paths += [f"{field.name}.{path}" for path in paths_in_body(value, inside)]
@@ -109,7 +113,7 @@ class _BadPath(ValueError):
         self.remedy = remedy
 
 
-def _segments(path: str, descriptor: Descriptor) -> list[str]:
+def _split_path(path: str, descriptor: Descriptor) -> list[str]:
     """The names along a path. The keys of a map of plain values may contain dots."""
     if not path or len(path) > LONGEST_PATH:
         raise _BadPath(f"a path has 1 to {LONGEST_PATH} characters")
@@ -117,30 +121,30 @@ def _segments(path: str, descriptor: Descriptor) -> list[str]:
     inside: Descriptor | None = descriptor
     rest = path
     while rest:
-        name, rest = _next(rest)
+        name, rest = _next_segment(rest)
         if inside is None:
             raise _BadPath(f"{segments[-1]!r} has nothing below it")
         field = inside.fields_by_name.get(name)
         if field is None:
-            raise _BadPath(f"{inside.name} has no field {shown(name)}")
+            raise _BadPath(f"{inside.name} has no field {quote_text(name)}")
         segments.append(name)
         inside = field.message_type
         if _is_map(field):
-            inside = _values(field)
+            inside = _map_value_type(field)
             if rest and inside is None:
-                segments.append(_whole(rest))
+                segments.append(_strip_backquotes(rest))
                 rest = ""
             elif rest:
-                key, rest = _next(rest)
+                key, rest = _next_segment(rest)
                 segments.append(key)
         elif field.is_repeated and rest:
             raise _BadPath(f"{name!r} is a list", f"name {'.'.join(segments)} to replace all of it")
-        if inside is not None and _is_free(inside):
+        if inside is not None and _is_single_value(inside):
             inside = None
     return segments
 
 
-def _next(rest: str) -> tuple[str, str]:
+def _next_segment(rest: str) -> tuple[str, str]:
     match = _SEGMENT.match(rest)
     if match is None:
         raise _BadPath("is not a path", "names joined by dots; a key with dots goes in backquotes")
@@ -155,11 +159,11 @@ def _next(rest: str) -> tuple[str, str]:
     return name, rest[1:]
 
 
-def _whole(rest: str) -> str:
+def _strip_backquotes(rest: str) -> str:
     return rest[1:-1] if len(rest) > 2 and rest[0] == rest[-1] == "`" else rest
 
 
-def _add(tree: Tree, path: Iterable[str]) -> None:
+def _add_path(tree: MaskTree, path: Iterable[str]) -> None:
     """A shorter path covers the longer ones below it, whichever came first."""
     segments = list(path)
     for index, name in enumerate(segments):
@@ -171,10 +175,10 @@ def _add(tree: Tree, path: Iterable[str]) -> None:
 
 
 def _merge_map(
-    old: Mapping[str, Any], new: Mapping[str, Any], tree: Tree, field: FieldDescriptor
-) -> Mapping[str, Any]:
-    inside = _values(field)
-    entries = dict(old)
+    old: Mapping[str, S], new: Mapping[str, S], tree: MaskTree, field: FieldDescriptor
+) -> Mapping[str, object]:
+    inside = _map_value_type(field)
+    entries: dict[str, object] = dict(old)
     for key, subtree in tree.items():
         if subtree:
             if key not in old and key not in new:
@@ -185,35 +189,37 @@ def _merge_map(
                 old.get(key, entry_type()), new.get(key, entry_type()), subtree, inside
             )
         elif key in new:
-            entries[key] = _entry(old.get(key), new[key], inside)
+            entries[key] = _merge_entry(old.get(key), new[key], inside)
         else:
             entries.pop(key, None)
     return entries
 
 
-def _overlay(old: Any, new: Any, descriptor: Descriptor) -> Any:
+def _overlay(old: S, new: S, descriptor: Descriptor) -> S:
     """`old` with every field that the descriptor shows taken from `new`."""
     changed = {
-        field.name: _value(getattr(old, field.name), getattr(new, field.name), field)
+        field.name: _merge_value(getattr(old, field.name), getattr(new, field.name), field)
         for field in descriptor.fields
         if hasattr(old, field.name)  # payloads of kinds that are not served have no field
     }
     return msgspec.structs.replace(old, **changed)
 
 
-def _value(old: Any, new: Any, field: FieldDescriptor) -> Any:
+def _merge_value(old: object, new: object, field: FieldDescriptor) -> object:
     if new is None or field.message_type is None:
         return new
     if _is_map(field):
-        inside = _values(field)
-        return {key: _entry(old.get(key), entry, inside) for key, entry in new.items()}
+        inside = _map_value_type(field)
+        assert isinstance(old, Mapping)
+        assert isinstance(new, Mapping)
+        return {key: _merge_entry(old.get(key), entry, inside) for key, entry in new.items()}
     if field.is_repeated:
         return new
-    return _entry(old, new, field.message_type)
+    return _merge_entry(old, new, field.message_type)
 
 
-def _entry(old: Any, new: Any, inside: Descriptor | None) -> Any:
-    if old is None or inside is None or not isinstance(new, msgspec.Struct):
+def _merge_entry(old: object, new: object, inside: Descriptor | None) -> object:
+    if inside is None or not isinstance(old, msgspec.Struct) or not isinstance(new, type(old)):
         return new
     merged = _overlay(old, new, inside)
     return new if merged == new else merged
@@ -224,17 +230,17 @@ def _is_map(field: FieldDescriptor) -> bool:
     return inside is not None and inside.GetOptions().map_entry
 
 
-def _inside(field: FieldDescriptor) -> Descriptor:
+def _message_type(field: FieldDescriptor) -> Descriptor:
     inside = field.message_type
     assert inside is not None, "only messages have something below them"
     return inside
 
 
-def _values(field: FieldDescriptor) -> Descriptor | None:
+def _map_value_type(field: FieldDescriptor) -> Descriptor | None:
     """The message that a map's values are, if they are messages."""
-    return _inside(field).fields_by_name["value"].message_type
+    return _message_type(field).fields_by_name["value"].message_type
 
 
-def _is_free(descriptor: Descriptor) -> bool:
+def _is_single_value(descriptor: Descriptor) -> bool:
     """Messages that are one value in a document: times, Any, JSON."""
     return descriptor.full_name.startswith("google.protobuf.")

@@ -22,21 +22,23 @@ V1ALPHA = "grpc.reflection.v1alpha"
 SERVICE = "ServerReflection"
 
 
-def handlers(services: Sequence[str]) -> list[grpc.GenericRpcHandler]:
+def make_handlers(services: Sequence[str]) -> list[grpc.GenericRpcHandler]:
     """Returns a handler for each version, which describes these services and the types they use."""
     _define_v1()
     names = sorted({*services, f"{V1}.{SERVICE}", f"{V1ALPHA}.{SERVICE}"})
-    return [_handler(version, names) for version in (V1, V1ALPHA)]
+    return [_make_handler(version, names) for version in (V1, V1ALPHA)]
 
 
-def _handler(version: str, services: Sequence[str]) -> grpc.GenericRpcHandler:
-    request_type = _message(f"{version}.ServerReflectionRequest")
-    response_type = _message(f"{version}.ServerReflectionResponse")
+def _make_handler(version: str, services: Sequence[str]) -> grpc.GenericRpcHandler:
+    request_type = _message_class(f"{version}.ServerReflectionRequest")
+    response_type = _message_class(f"{version}.ServerReflectionResponse")
 
     async def info(requests: AsyncIterator[Any], _context: Any) -> AsyncIterator[Message]:
         async for request in requests:
             yield response_type(
-                valid_host=request.host, original_request=request, **_answer(request, services)
+                valid_host=request.host,
+                original_request=request,
+                **_make_response(request, services),
             )
 
     method = grpc.stream_stream_rpc_method_handler(
@@ -49,7 +51,7 @@ def _handler(version: str, services: Sequence[str]) -> grpc.GenericRpcHandler:
     )
 
 
-def _answer(request: Any, services: Sequence[str]) -> dict[str, Any]:
+def _make_response(request: Any, services: Sequence[str]) -> dict[str, Any]:
     try:
         match request.WhichOneof("message_request"):
             case "list_services":
@@ -67,23 +69,23 @@ def _answer(request: Any, services: Sequence[str]) -> dict[str, Any]:
                 extension: Any = wire.pool.FindExtensionByNumber(extended, number)
                 file = extension.file
             case "all_extension_numbers_of_type":
-                return _extensions(request.all_extension_numbers_of_type)
+                return _list_extensions(request.all_extension_numbers_of_type)
             case _:
-                return _error(grpc.StatusCode.INVALID_ARGUMENT, "nothing is asked for")
+                return _make_error(grpc.StatusCode.INVALID_ARGUMENT, "nothing is asked for")
     except KeyError:
-        return _error(grpc.StatusCode.NOT_FOUND, "there is no such name")
-    files = [_serialized(descriptor) for descriptor in _with_dependencies(file, set())]
+        return _make_error(grpc.StatusCode.NOT_FOUND, "there is no such name")
+    files = [_serialize_file(descriptor) for descriptor in _with_dependencies(file, set())]
     return {"file_descriptor_response": {"file_descriptor_proto": files}}
 
 
-def _extensions(name: str) -> dict[str, Any]:
+def _list_extensions(name: str) -> dict[str, Any]:
     extended = wire.pool.FindMessageTypeByName(name)
     numbers = sorted(extension.number for extension in wire.pool.FindAllExtensions(extended))
     answer = {"base_type_name": name, "extension_number": numbers}
     return {"all_extension_numbers_response": answer}
 
 
-def _error(code: grpc.StatusCode, message: str) -> dict[str, Any]:
+def _make_error(code: grpc.StatusCode, message: str) -> dict[str, Any]:
     return {"error_response": {"error_code": code.value[0], "error_message": message}}
 
 
@@ -97,7 +99,7 @@ def _with_dependencies(file: FileDescriptor, visited: set[str]) -> Iterator[File
 
 
 @cache
-def _serialized(file: FileDescriptor) -> bytes:
+def _serialize_file(file: FileDescriptor) -> bytes:
     serialized: bytes = file.serialized_pb
     return serialized
 
@@ -120,5 +122,5 @@ def _define_v1() -> None:
     wire.pool.AddSerializedFile(file.SerializeToString())
 
 
-def _message(name: str) -> type[Message]:
+def _message_class(name: str) -> type[Message]:
     return message_factory.GetMessageClass(wire.pool.FindMessageTypeByName(name))

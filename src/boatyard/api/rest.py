@@ -23,17 +23,17 @@ from starlette.types import Message as AsgiMessage
 from starlette.types import Send
 
 from boatyard.api import masks
-from boatyard.api.callers import ANONYMOUS, Callers
-from boatyard.api.calls import Method
+from boatyard.api.answers import Part
+from boatyard.api.authentication import ANONYMOUS, Authenticator
 from boatyard.api.crud import Call
-from boatyard.api.errors import Failure, failure
-from boatyard.api.http_guard import Guard, answer
+from boatyard.api.errors import Failure, make_failure
+from boatyard.api.http_guard import RequestGuard, make_error_response
 from boatyard.api.http_server import HttpServer
-from boatyard.api.watch import Part
+from boatyard.api.methods import Method
 from boatyard.model import wire
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated import rest as bindings
-from boatyard.resources.metadata import shown
+from boatyard.resources.metadata import quote_text
 
 LARGEST_BODY = 4 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
@@ -41,11 +41,11 @@ WRITE_SECONDS = 30.0  # how long a watcher may leave an event unread
 
 Table = Mapping[str, Mapping[str, Method]]
 
-_OPENAPI = files("boatyard.model.generated").joinpath("openapi.json")
+_OPENAPI_FILE = files("boatyard.model.generated").joinpath("openapi.json")
 
 
-class RestDoor:
-    def __init__(self, table: Table, callers: Callers, *, hosts: Sequence[str] = ()) -> None:
+class RestServer:
+    def __init__(self, table: Table, callers: Authenticator, *, hosts: Sequence[str] = ()) -> None:
         self._callers = callers
         self._hosts = hosts
         routes = [Route("/healthz", _health), Route("/openapi.json", _openapi)]
@@ -53,14 +53,14 @@ class RestDoor:
         bound_methods = [
             (binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES
         ]
-        bound_methods.sort(key=lambda bound_method: not bound_method[1].served)
-        routes += [self._route(*bound_method) for bound_method in bound_methods]
+        bound_methods.sort(key=lambda bound_method: not bound_method[1].is_served)
+        routes += [self._make_route(*bound_method) for bound_method in bound_methods]
         self._app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
         self._server: HttpServer | None = None
 
     async def start(self, address: str, tls: Any | None) -> int:
         """Starts to listen and returns the port."""
-        guard = Guard(self._app, address, self._hosts)
+        guard = RequestGuard(self._app, address, self._hosts)
         self._server = HttpServer(guard, address, tls)
         return await self._server.start()
 
@@ -68,7 +68,7 @@ class RestDoor:
         if self._server is not None:
             await self._server.stop(grace)
 
-    def _route(self, binding: bindings.Route, method: Method) -> Route:
+    def _make_route(self, binding: bindings.Route, method: Method) -> Route:
         # Starlette's names have no dots: {object.id} is called object__id on the way through.
         path = re.sub(
             r"{([^}]+)}", lambda name: "{" + name[1].replace(".", "__") + "}", binding.path
@@ -76,20 +76,22 @@ class RestDoor:
 
         async def endpoint(request: Request) -> Response:
             try:
-                call = self._call(method, request)
-                message, from_body = await _message(request, binding, method)
+                call = self._authenticate_call(method, request)
+                message, from_body = await _build_request(request, binding, method)
                 call = Call(call.caller, dry_run=call.dry_run, mask_from_body=from_body)
                 if method.streaming:
-                    return await self._stream(request, method, message, call)
-                return _answer(await method.answer(message, call), binding.response_body)
+                    return await self._stream_response(request, method, message, call)
+                return _make_response(await method.call_unary(message, call), binding.response_body)
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                return answer(failure(error, call=method.name))
+                return make_error_response(make_failure(error, call=method.name))
 
         return Route(path, endpoint, methods=[binding.method])
 
-    async def _stream(self, request: Request, method: Method, message: Any, call: Call) -> Response:
+    async def _stream_response(
+        self, request: Request, method: Method, message: Any, call: Call
+    ) -> Response:
         """Streams NDJSON, or server-sent events to clients that accept them. An early failure is a plain response."""
         sse = "text/event-stream" in request.headers.get("accept", "")
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -98,45 +100,49 @@ class RestDoor:
             if not started.done():
                 started.set_result(start)
 
-        parts = _Ahead(method.parts(message, call, on_start))
+        parts = _ReadAhead(method.call_stream(message, call, on_start))
         try:
-            await parts.until(started)
+            await parts.wait_until_started(started)
         except BaseException:
             await parts.aclose()
             raise
 
         def check() -> None:
-            self._call(method, request)  # a watch ends with the token it began with
+            self._authenticate_call(method, request)  # a watch ends with the token it began with
 
-        lines = _lines(parts, method, check, started.result() if sse else "", sse=sse)
+        lines = _format_stream(parts, method, check, started.result() if sse else "", sse=sse)
         media = "text/event-stream" if sse else "application/x-ndjson"
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return _Patient(lines, media_type=media, headers=headers)
+        return _TimedStreamingResponse(lines, media_type=media, headers=headers)
 
-    def _call(self, method: Method, request: Request) -> Call:
-        if method.anonymous:
+    def _authenticate_call(self, method: Method, request: Request) -> Call:
+        if method.is_anonymous:
             return Call(ANONYMOUS)
         dry_run = request.headers.get("x-dry-run", "").lower() == "true"
-        caller = method.admit(self._callers.who(request.headers.get("authorization")))
+        caller = method.check_run_token(
+            self._callers.authenticate(request.headers.get("authorization"))
+        )
         return Call(caller, dry_run=dry_run)
 
 
-async def _message(request: Request, binding: bindings.Route, method: Method) -> tuple[Any, bool]:
+async def _build_request(
+    request: Request, binding: bindings.Route, method: Method
+) -> tuple[Any, bool]:
     """The request message from path, query and body; the flag says whether its mask was derived from the body."""
     message: Any = method.request()
     body: dict[str, Any] = {}
     target = message
     if binding.body:
-        body = await _body(request)
+        body = await _read_body(request)
         if binding.body != "*":
             target = getattr(message, binding.body)
             target.SetInParent()
-        _parse(body, target)
+        _parse_body(body, target)
     for name, value in request.query_params.multi_items():
-        _set_query(message, name, value)
+        _set_query_parameter(message, name, value)
     # Set after the query: a parameter such as ?id= must not change which object the path names.
     for name, value in request.path_params.items():
-        _set(message, name.replace("__", "."), value)
+        _set_field(message, name.replace("__", "."), value)
     # An empty `?update_mask=` counts as none: only the fields in the body change.
     derived = binding.method == "PATCH" and not message.update_mask.paths
     if derived:
@@ -150,7 +156,7 @@ async def _message(request: Request, binding: bindings.Route, method: Method) ->
     return message, derived
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request) -> dict[str, Any]:
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -169,16 +175,16 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _parse(body: dict[str, Any], target: Message) -> None:
+def _parse_body(body: dict[str, Any], target: Message) -> None:
     try:
         json_format.ParseDict(body, target, descriptor_pool=wire.pool)
     except KeyError as error:  # protobuf reads the key without checking that it exists
         raise Refused("", Violation("", f"an object with @type lacks {error}")) from error
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise Refused("", Violation(*_where(str(error)))) from error
+        raise Refused("", Violation(*_parse_json_error(str(error)))) from error
 
 
-def _where(text: str) -> tuple[str, str]:
+def _parse_json_error(text: str) -> tuple[str, str]:
     """The field's path and the problem, from protobuf's message about JSON that it cannot parse."""
     unknown = re.search(r'no field named "([^"]*)" at "([^"]*)"', text)
     if unknown is not None:
@@ -186,19 +192,19 @@ def _where(text: str) -> tuple[str, str]:
         return path, "there is no such field"
     failed = re.match(r"Failed to parse (\S+) field: (.*)", text, re.DOTALL)
     if failed is not None:
-        inner, complaint = _where(failed[2])
+        inner, complaint = _parse_json_error(failed[2])
         return (f"{failed[1]}.{inner}" if inner else failed[1]), complaint
     return "", text[:300].rstrip(".")
 
 
-def _set(message: Any, path: str, value: str) -> None:
+def _set_field(message: Any, path: str, value: str) -> None:
     *parents, name = path.split(".")
     for parent in parents:
         message = getattr(message, parent)
     setattr(message, name, value)
 
 
-def _set_query(message: Any, name: str, value: str) -> None:
+def _set_query_parameter(message: Any, name: str, value: str) -> None:
     if name == "update_mask" and "update_mask" in message.DESCRIPTOR.fields_by_name:
         message.update_mask.paths.extend(path for path in value.split(",") if path)
         return
@@ -206,12 +212,12 @@ def _set_query(message: Any, name: str, value: str) -> None:
     if field is None or field.message_type is not None:
         raise Refused("", Violation(name[:80], "there is no such parameter"))
     try:
-        setattr(message, name, _parsed(field, value))
+        setattr(message, name, _parse_query_value(field, value))
     except ValueError as error:
-        raise Refused("", Violation(name, f"{shown(value)} is not a valid value")) from error
+        raise Refused("", Violation(name, f"{quote_text(value)} is not a valid value")) from error
 
 
-def _parsed(field: FieldDescriptor, value: str) -> Any:
+def _parse_query_value(field: FieldDescriptor, value: str) -> Any:
     match field.cpp_type:
         case FieldDescriptor.CPPTYPE_STRING:
             return value
@@ -223,22 +229,22 @@ def _parsed(field: FieldDescriptor, value: str) -> Any:
             return int(value)
 
 
-def _answer(message: Message, response_body: str) -> Response:
+def _make_response(message: Message, response_body: str) -> Response:
     if isinstance(message, httpbody_pb2.HttpBody):
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         return Response(message.data, media_type=message.content_type, headers=headers)
     body = getattr(message, response_body) if response_body else message
-    return JSONResponse(as_json(body))
+    return JSONResponse(to_json(body))
 
 
-def as_json(message: Message) -> dict[str, Any]:
+def to_json(message: Message) -> dict[str, Any]:
     fields: dict[str, Any] = json_format.MessageToDict(
         message, preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
     return fields
 
 
-class _Patient(StreamingResponse):
+class _TimedStreamingResponse(StreamingResponse):
     """A streaming response that closes the connection when its client reads nothing for WRITE_SECONDS."""
 
     async def stream_response(self, send: Send) -> None:
@@ -250,59 +256,59 @@ class _Patient(StreamingResponse):
             await super().stream_response(bounded)
 
 
-class _Ahead:
+class _ReadAhead:
     """Reads a stream one part ahead, so that a timeout while waiting does not cancel the stream."""
 
     def __init__(self, parts: AsyncIterator[Part]) -> None:
         self._parts = parts
-        self._next: asyncio.Task[Part] | None = None
+        self._pending: asyncio.Task[Part] | None = None
 
-    def _asked(self) -> asyncio.Task[Part]:
-        if self._next is None:
-            self._next = asyncio.create_task(self._one())
-        return self._next
+    def _next_task(self) -> asyncio.Task[Part]:
+        if self._pending is None:
+            self._pending = asyncio.create_task(self._read_part())
+        return self._pending
 
-    async def _one(self) -> Part:
+    async def _read_part(self) -> Part:
         return await anext(self._parts)
 
-    async def until(self, started: asyncio.Future[str]) -> None:
+    async def wait_until_started(self, started: asyncio.Future[str]) -> None:
         """Returns once the stream has started; raises the error when it fails before that."""
-        next_part = self._asked()
+        next_part = self._next_task()
         both: set[asyncio.Future[Any]] = {next_part, started}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
             next_part.result()
             started.set_result("")
 
-    async def next(self, timeout: float) -> Part | None:
+    async def read_next(self, timeout: float) -> Part | None:
         """Returns the next part, or None after the timeout."""
-        next_part = self._asked()
+        next_part = self._next_task()
         done, _ = await asyncio.wait({next_part}, timeout=timeout)
         if not done:
             return None
-        self._next = None
+        self._pending = None
         return next_part.result()
 
     async def aclose(self) -> None:
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.wait({self._next})
+        if self._pending is not None:
+            self._pending.cancel()
+            await asyncio.wait({self._pending})
         await self._parts.aclose()  # type: ignore[attr-defined]  # they are generators
 
 
-async def _lines(
-    parts: _Ahead, method: Method, check: Callable[[], None], start: str, *, sse: bool
+async def _format_stream(
+    parts: _ReadAhead, method: Method, check: Callable[[], None], start: str, *, sse: bool
 ) -> AsyncIterator[str]:
     try:
         if start:
             yield f"id: {start}\n\n"
         while True:
-            part = await parts.next(KEEP_ALIVE_SECONDS)
+            part = await parts.read_next(KEEP_ALIVE_SECONDS)
             if part is None:
                 yield ": still here\n\n" if sse else "\n"
                 continue
             check()
-            result = as_json(method.response.FromString(part.data))
+            result = to_json(method.response.FromString(part.data))
             if sse:
                 id = f"id: {part.id}\n" if part.id else ""
                 yield f"{id}data: {json.dumps(result)}\n\n"
@@ -311,8 +317,8 @@ async def _lines(
     except StopAsyncIteration:
         return
     except Exception as error:
-        rpc_failure = failure(error, call=method.name)
-        text = json.dumps({"error": as_json(rpc_failure.status())})
+        rpc_failure = make_failure(error, call=method.name)
+        text = json.dumps({"error": to_json(rpc_failure.status())})
         yield f"event: error\ndata: {text}\n\n" if sse else text + "\n"
     finally:
         await parts.aclose()
@@ -323,11 +329,11 @@ async def _health(_request: Request) -> Response:
 
 
 async def _openapi(_request: Request) -> Response:
-    return Response(_OPENAPI.read_bytes(), media_type="application/json")
+    return Response(_OPENAPI_FILE.read_bytes(), media_type="application/json")
 
 
 async def _no_route(_request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     code = grpc.StatusCode.NOT_FOUND if status == 404 else grpc.StatusCode.UNIMPLEMENTED
     text = "there is no such path" if status == 404 else "the path does not have that method"
-    return answer(Failure(code, text), status=status)
+    return make_error_response(Failure(code, text), status=status)

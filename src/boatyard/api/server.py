@@ -12,21 +12,21 @@ from pathlib import Path
 import grpc
 from msgspec.structs import replace
 
-from boatyard.api.callers import Callers, Issuer, TokenChecker
-from boatyard.api.calls import methods
-from boatyard.api.catalogue import Catalogue
-from boatyard.api.crud import Consult, Crud
-from boatyard.api.grpc import GrpcDoor
-from boatyard.api.rest import RestDoor
-from boatyard.api.watch import Watches
-from boatyard.ledger.changes import Insert, Note
+from boatyard.api.authentication import Authenticator, TokenChecker, TokenIssuer
+from boatyard.api.catalogue_cache import CatalogueCache
+from boatyard.api.crud import Crud, Preflight
+from boatyard.api.grpc import GrpcServer
+from boatyard.api.methods import build_methods
+from boatyard.api.rest import RestServer
+from boatyard.api.watch import EventWatchers
+from boatyard.ledger.changes import EventNote, Insert
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Exists, Refused
 from boatyard.model.generated.osac import Metadata, Tenant, TenantState, TenantStatus
+from boatyard.resources.admission_context import SettingChecks
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.orders.elsewhere import Elsewhere
-from boatyard.resources.world import SettingChecks
+from boatyard.resources.orders.remote_orders import RemoteOrders
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,27 @@ class ApiServer:
     def __init__(
         self,
         ledger: Ledger,
-        issuer: Issuer,
+        issuer: TokenIssuer,
         *,
         anonymous: bool = False,
         hosts: Sequence[str] = (),
         hub_access: HubAccess | None = None,
-        elsewhere: Elsewhere | None = None,
+        remote_orders: RemoteOrders | None = None,
         setting_checks: SettingChecks | None = None,
-        consult: Consult | None = None,
+        preflight: Preflight | None = None,
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
-        self._catalogue = Catalogue(ledger.documents)
-        self._watches = Watches(ledger)
-        self._crud = Crud(ledger, self._catalogue, consult, setting_checks=setting_checks)
-        table = methods(self._crud, self._watches, hub_access, elsewhere)
-        callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
-        self._grpc = GrpcDoor(table, callers)
-        self._rest = RestDoor(table, callers, hosts=hosts)
-        self._reader: asyncio.Task[None] | None = None
+        self._catalogue = CatalogueCache(ledger.documents)
+        self._watches = EventWatchers(ledger)
+        self._crud = Crud(ledger, self._catalogue, preflight, setting_checks=setting_checks)
+        table = build_methods(self._crud, self._watches, hub_access, remote_orders)
+        callers = Authenticator(
+            TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous
+        )
+        self._grpc = GrpcServer(table, callers)
+        self._rest = RestServer(table, callers, hosts=hosts)
+        self._reader_task: asyncio.Task[None] | None = None
         self.grpc_port = 0
         self.rest_port = 0
 
@@ -74,9 +76,9 @@ class ApiServer:
                 raise Refused(f"--anonymous is for loopback only, not for {address}")
         await ensure_built_in_tenants(self._ledger)
         # Owned by this object from start to stop; a task group cannot be left open across calls.
-        self._reader = asyncio.create_task(self._watches.run(), name="event reader")
+        self._reader_task = asyncio.create_task(self._watches.run(), name="event reader")
         if grpc_address is not None:
-            self.grpc_port = await self._grpc.start(grpc_address, _credentials(tls))
+            self.grpc_port = await self._grpc.start(grpc_address, _make_credentials(tls))
         if rest_address is not None:
             self.rest_port = await self._rest.start(rest_address, tls)
 
@@ -84,10 +86,10 @@ class ApiServer:
         """Refuses new calls, ends watches (clients resume on another server) and lets other calls finish."""
         self._watches.stop()
         await asyncio.gather(self._grpc.stop(grace), self._rest.stop(grace))
-        if self._reader is not None:
-            self._reader.cancel()
+        if self._reader_task is not None:
+            self._reader_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
+                await self._reader_task
 
 
 async def ensure_built_in_tenants(ledger: Ledger) -> None:
@@ -104,7 +106,7 @@ async def ensure_built_in_tenants(ledger: Ledger) -> None:
             status=replace(TenantStatus(), state=TenantState.SYNCED),
         )
         with contextlib.suppress(Exists):
-            await ledger.commit([Insert(tenant, Note("Created", "Built in"))], now=now)
+            await ledger.commit([Insert(tenant, EventNote("Created", "Built in"))], now=now)
 
 
 def is_loopback(address: str) -> bool:
@@ -117,7 +119,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _credentials(tls: Tls | None) -> grpc.ServerCredentials | None:
+def _make_credentials(tls: Tls | None) -> grpc.ServerCredentials | None:
     if tls is None:
         return None
     return grpc.ssl_server_credentials([(tls.key.read_bytes(), tls.certificate.read_bytes())])

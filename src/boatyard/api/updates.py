@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
-from boatyard.api import admission, fields, masks, policy, writing
-from boatyard.api.crud import Call, Crud, check_id, check_wet
-from boatyard.api.kinds import Kind, View
-from boatyard.api.policy import Verb
-from boatyard.api.references import resolve, seek
+from boatyard.api import admission, document_changes, fields, masks, policy
+from boatyard.api.crud import Call, Crud, check_id, refuse_unsupported_dry_run
+from boatyard.api.kinds import KindView, ResourceKind
+from boatyard.api.permissions import Verb
+from boatyard.api.references import look_up_documents, resolve_references
+from boatyard.api.requests import UpdateRequest
 from boatyard.ledger.changes import Archive, Change, Replace, Unreserve
 from boatyard.model.errors import Conflict, Precondition, Refused, Violation
-from boatyard.resources.metadata import shown
+from boatyard.model.generated.osac import Resource
+from boatyard.resources.metadata import quote_text
 
 
-async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
+async def update_document(
+    crud: Crud, view: KindView, request: UpdateRequest, call: Call
+) -> Resource:
     """Applies the update and returns the resulting document, secrets hidden. Stores nothing when nothing changes.
 
     Without a lock the change is applied to the latest stored version; with a lock, Conflict unless the
@@ -25,23 +28,23 @@ async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
     """
     kind = view.kind
     policy.check(call.caller, Verb.UPDATE, kind.name, private=view.private)
-    check_wet(call)
-    desired = admission.read(view, request.object)
+    refuse_unsupported_dry_run(call)
+    desired = admission.read_document(view, request.object)
     check_id(desired.id)
-    tree = _tree(view, request, call)
-    for is_last_try in writing.tries():
+    tree = _parse_mask(view, request, call)
+    for is_last_try in document_changes.iterate_tries():
         old = await crud.find(kind, desired.id, call.caller, sealed=False)
         policy.check_owner(call.caller, Verb.UPDATE, old.metadata.tenant)
         if request.lock and desired.metadata.version != old.metadata.version:
             raise Conflict(
-                f"object with identifier {shown(old.id)} has been modified: requested version is"
+                f"object with identifier {quote_text(old.id)} has been modified: requested version is"
                 f" {desired.metadata.version} but current version is {old.metadata.version}"
             )
-        new = old if tree is None else _merged(view, old, desired, tree)
+        new = old if tree is None else _merge_update(view, old, desired, tree)
         if new == old:
             return fields.redact(old, kind.sensitive)
         try:
-            stored = await _store(crud, view, old, new, call)
+            stored = await _store_update(crud, view, old, new, call)
         except Conflict:
             if is_last_try or request.lock:
                 raise
@@ -51,84 +54,95 @@ async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
     raise AssertionError("the last try returns or raises")
 
 
-async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
+async def _store_update(
+    crud: Crud, view: KindView, old: Resource, new: Resource, call: Call
+) -> Resource:
     kind, rules, caller = view.kind, view.kind.rules, call.caller
-    assert rules is not None
     now = crud.ledger.clock.now()
     violations = list(_immutable_violations(kind, old, new))
     violations += admission.metadata_violations(kind, new, new=False)
     violations += admission.text_violations(new)
     violations += admission.hidden_violations(kind, new)
-    resolved = await resolve(new, kind, crud.catalogue)
-    await seek(resolved, kind, old, caller, crud.ledger)
+    resolved = await resolve_references(new, kind, crud.catalogue)
+    await look_up_documents(resolved, kind, old, caller, crud.ledger)
     violations += resolved.violations
-    world = await crud.world(view, resolved, caller, now=now, old=old)
-    new = writing.ask(violations, lambda: rules.admit_update(old, resolved.doc, world))
+    world = await crud.read_rule_inputs(view, resolved, caller, now=now, old=old)
+    new = document_changes.run_rule(
+        violations, lambda: rules.admit_update(old, resolved.doc, world)
+    )
     if new == old:
         return old
-    changed_fields = _changed(old, new)
+    changed_fields = _list_changed_fields(old, new)
     if any(name not in ("metadata", "status") for name in changed_fields):
         metadata = replace(new.metadata, generation=old.metadata.generation + 1)
         new = replace(new, metadata=metadata)
     message = f"{', '.join(changed_fields)} changed"
-    changes: list[Change] = [Replace(new, writing.note("Changed", caller, message.capitalize()))]
-    changes += writing.requirements(kind, new, world.found, previous=old)
-    changes += writing.beside(kind, old, new, world)
-    moved_field = writing.maybe(rules, "moves", old, new)
+    changes: list[Change] = [
+        Replace(new, document_changes.make_note("Changed", caller, message.capitalize()))
+    ]
+    changes += document_changes.make_requirements(kind, new, world.documents, previous=old)
+    changes += document_changes.make_side_changes(kind, old, new, world)
+    moved_field = rules.fields_fixed_in_use(old, new)
     if moved_field:
-        changes += writing.unused(kind, new)
+        changes += document_changes.require_unreferenced(kind, new)
     if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
-        changes += _end(kind, new, call)
+        changes += _make_archive_changes(kind, new, call)
     else:
-        changes += writing.due(kind, new, now)
+        changes += document_changes.make_due_changes(kind, new, now)
     try:
         await crud.commit(kind, changes, now)
     except Precondition as error:
         if not moved_field:
             raise
-        message = f"{moved_field} cannot change: {error}; leave it as it is, or register another {kind.words}"
+        message = f"{moved_field} cannot change: {error}; leave it as it is, or register another {kind.english_name}"
         raise Precondition(message) from error
-    return _next(new)
+    return _with_next_version(new)
 
 
-def _next(doc: Any) -> Any:
+def _with_next_version(doc: Resource) -> Resource:
     """The document with the version that the ledger gives it when it is stored."""
     return replace(doc, metadata=replace(doc.metadata, version=doc.metadata.version + 1))
 
 
-def _end(kind: Kind, new: Any, call: Call) -> list[Change]:
+def _make_archive_changes(kind: ResourceKind, new: Resource, call: Call) -> list[Change]:
     """The changes that archive a document whose last finalizer was removed by this update."""
-    final_doc = _next(new)
-    note = writing.note("Deleted", call.caller, "Last finalizer removed")
-    changes = writing.unused(kind, final_doc)
-    return [*changes, Archive(final_doc, note), Unreserve(writing.owner(kind, final_doc.id))]
+    final_doc = _with_next_version(new)
+    note = document_changes.make_note("Deleted", call.caller, "Last finalizer removed")
+    changes = document_changes.require_unreferenced(kind, final_doc)
+    return [
+        *changes,
+        Archive(final_doc, note),
+        Unreserve(document_changes.format_owner(kind, final_doc.id)),
+    ]
 
 
-def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
+def _parse_mask(view: KindView, request: UpdateRequest, call: Call) -> masks.MaskTree | None:
     """The tree of fields that the request changes; {} is everything its package shows, None is nothing."""
     if not request.HasField("update_mask") or not request.update_mask.paths:
         return {}
-    tree = masks.parse(tuple(request.update_mask.paths), view.descriptor)
+    tree = masks.parse_paths(tuple(request.update_mask.paths), view.descriptor)
     violations = []
     for path in view.server_owned:
-        if not masks.names(tree, path):
+        if not masks.contains_path(tree, path):
             continue
         # A body that was read and written back names every field; a mask was written on purpose.
         if not call.mask_from_body:
             violations.append(
                 Violation(
                     "update_mask",
-                    f"{shown(path)} is written by the service",
+                    f"{quote_text(path)} is written by the service",
                     "take it out of the mask",
                 )
             )
-        tree = masks.without(tree, path)
+        tree = masks.remove_path(tree, path)
     if violations:
         raise Refused("", *violations)
     return tree or None
 
 
-def _merged(view: View, old: Any, desired: Any, tree: masks.Tree) -> Any:
+def _merge_update(
+    view: KindView, old: Resource, desired: Resource, tree: masks.MaskTree
+) -> Resource:
     """The stored document with the requested changes, except to fields that this caller cannot write."""
     new = masks.merge(old, desired, tree, view.descriptor)
     if not tree and desired.metadata.version != old.metadata.version and hasattr(old, "status"):
@@ -137,25 +151,25 @@ def _merged(view: View, old: Any, desired: Any, tree: masks.Tree) -> Any:
         new = replace(new, status=old.status)
     for path in view.server_owned:
         if fields.read(new, path) != fields.read(old, path):
-            new = fields.put(new, path, fields.read(old, path))
+            new = fields.replace_field(new, path, fields.read(old, path))
     for path in view.kind.immutable:
         # A field that is left out is not changed: sending a part of the object must not empty it.
-        if not fields.read(new, path) and not masks.names(tree, path):
-            new = fields.put(new, path, fields.read(old, path))
+        if not fields.read(new, path) and not masks.contains_path(tree, path):
+            new = fields.replace_field(new, path, fields.read(old, path))
     for path in view.kind.sensitive:
         if fields.is_hidden(fields.read(new, path)) and fields.read(old, path):
-            new = fields.put(new, path, fields.read(old, path))
+            new = fields.replace_field(new, path, fields.read(old, path))
     if view.private:
         finalizers = tuple(sorted(set(new.metadata.finalizers)))
         new = replace(new, metadata=replace(new.metadata, finalizers=finalizers))
     return new
 
 
-def _immutable_violations(kind: Kind, old: Any, new: Any) -> Iterator[Violation]:
+def _immutable_violations(kind: ResourceKind, old: Resource, new: Resource) -> Iterator[Violation]:
     for path in kind.immutable:
         if fields.read(new, path) != fields.read(old, path):
             yield Violation(path, "is immutable", "leave it as it is")
 
 
-def _changed(old: Any, new: Any) -> list[str]:
+def _list_changed_fields(old: Resource, new: Resource) -> list[str]:
     return [name for name in old.__struct_fields__ if getattr(old, name) != getattr(new, name)]

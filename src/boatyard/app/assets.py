@@ -10,28 +10,39 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from boatyard.app.progress import open_teller
-from boatyard.assets.building import Recipe
-from boatyard.assets.cache import BUILT, cache_directory, prune
-from boatyard.assets.found import Assets, remedy
-from boatyard.assets.installing import Means, Way, cached_build, install
+from boatyard.app.progress import open_progress
+from boatyard.assets.cache import BUILDS_DIRECTORY, cache_directory, prune_builds
+from boatyard.assets.go_build import Recipe
+from boatyard.assets.installation import (
+    InstallMethod,
+    InstallOptions,
+    cached_build,
+    install_programs,
+)
+from boatyard.assets.installed_programs import Assets, format_install_command
 from boatyard.assets.manifest import read_manifest
-from boatyard.assets.mirrors import ETCD_RELEASES, KUBERNETES, Mirrors
-from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, RELEASES, release_of
-from boatyard.assets.verifying import verify
-from boatyard.cli.output import columns
-from boatyard.cli.words import clean
+from boatyard.assets.mirrors import ETCD_MIRROR, KUBERNETES_MIRROR, Mirrors
+from boatyard.assets.releases import (
+    DEFAULT_VERSION,
+    PINNED_VERSIONS,
+    PROGRAMS,
+    RELEASES,
+    release_of,
+)
+from boatyard.assets.verification import verify_programs
+from boatyard.cli.output import format_columns
+from boatyard.cli.text_format import clean
 from boatyard.model.errors import BoatyardError, Refused
-from boatyard.wiring.settings import Settings, load
+from boatyard.wiring.settings import Settings, load_settings
 
-_MOMENT_SECONDS = 0.01
+_ALARM_SECONDS = 0.01
 _DAY_SECONDS = 86400.0
 
 
 def run(args: Namespace) -> int:
     try:
-        settings = load(args)
-        versions = _versions(args)
+        settings = load_settings(args)
+        versions = _parse_versions(args)
     except Refused as error:
         sys.stderr.write(f"boatyard: {error}\n")
         return 2
@@ -45,36 +56,38 @@ def run(args: Namespace) -> int:
         return 130
 
 
-def assets_of(settings: Settings) -> Assets:
+def open_assets(settings: Settings) -> Assets:
     """The programs in the directory of the settings."""
     return Assets(settings.assets_dir)
 
 
-def _versions(args: Namespace) -> tuple[str, ...]:
+def _parse_versions(args: Namespace) -> tuple[str, ...]:
     """The versions given as flags, ascending; empty when there are none."""
     if args.all:
-        return PINNED
+        return PINNED_VERSIONS
     chosen_versions = {release_of(text).kubernetes for text in args.versions or ()}
-    return tuple(version for version in PINNED if version in chosen_versions)
+    return tuple(version for version in PINNED_VERSIONS if version in chosen_versions)
 
 
 def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
-    means = Means(
-        ways=(Way(args.by),) if args.by else tuple(Way),
-        folder=Path(settings.assets_from).expanduser().absolute() if settings.assets_from else None,
+    means = InstallOptions(
+        methods=(InstallMethod(args.by),) if args.by else tuple(InstallMethod),
+        search_directory=Path(settings.assets_from).expanduser().absolute()
+        if settings.assets_from
+        else None,
         mirrors=Mirrors(
-            kubernetes=settings.kubernetes_mirror or KUBERNETES,
-            etcd=settings.etcd_mirror or ETCD_RELEASES,
+            kubernetes=settings.kubernetes_mirror or KUBERNETES_MIRROR,
+            etcd=settings.etcd_mirror or ETCD_MIRROR,
         ),
     )
-    with interruptible(), open_teller(sys.stderr) as teller:
-        for version in versions or (DEFAULT,):
-            install(assets_of(settings), version, means, teller)
+    with interrupt_on_signals(), open_progress(sys.stderr) as teller:
+        for version in versions or (DEFAULT_VERSION,):
+            install_programs(open_assets(settings), version, means, teller)
     return 0
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP (a closed terminal) act like Ctrl-C, so that the compiler ends too.
 
     Python drops exceptions raised in finalizers and fork hooks. When it has dropped an interrupt there, an
@@ -83,7 +96,7 @@ def interruptible() -> Iterator[None]:
 
     def raise_dropped_again(unraisable: sys.UnraisableHookArgs) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            signal.setitimer(signal.ITIMER_REAL, _MOMENT_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _ALARM_SECONDS)
         else:
             hook(unraisable)
 
@@ -102,15 +115,19 @@ def interruptible() -> Iterator[None]:
 
 
 def _list(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
-    rows = [row for version in versions or PINNED for row in _rows(assets_of(settings), version)]
-    for line in columns(("KUBERNETES", "PROGRAM", "VERSION", "STATE", "FROM"), rows):
+    rows = [
+        row
+        for version in versions or PINNED_VERSIONS
+        for row in _program_rows(open_assets(settings), version)
+    ]
+    for line in format_columns(("KUBERNETES", "PROGRAM", "VERSION", "STATE", "FROM"), rows):
         print(line)
     return 0
 
 
-def _rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
+def _program_rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
     release, folder = release_of(version), assets.folder(version)
-    usable, records = assets.recorded(version), read_manifest(folder).programs
+    usable, records = assets.installed_records(version), read_manifest(folder).programs
     rows: list[tuple[str, ...]] = []
     for name in PROGRAMS:
         exists = (folder / name).exists()
@@ -124,22 +141,21 @@ def _rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
 
 
 def _verify(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
-    assets = assets_of(settings)
+    assets = open_assets(settings)
     checked_versions = versions or [
-        version for version in PINNED if read_manifest(assets.folder(version)).programs
+        version for version in PINNED_VERSIONS if read_manifest(assets.folder(version)).programs
     ]
     if not checked_versions:
         raise Refused(f"nothing is installed in {assets.directory}; run: boatyard assets install")
     faulty_versions = set()
     for version in checked_versions:
-        for finding in verify(assets, version):
-            print(f"{version}: {finding.program}: {finding.wrong or 'good'}", flush=True)
-            if finding.wrong:
+        for finding in verify_programs(assets, version):
+            print(f"{version}: {finding.program}: {finding.problem or 'good'}", flush=True)
+            if finding.problem:
                 faulty_versions.add(version)
     for version in sorted(faulty_versions):
-        sys.stderr.write(
-            f"boatyard: Kubernetes {version} is not as it should be; run: {remedy(release_of(version))}\n"
-        )
+        command = format_install_command(release_of(version))
+        sys.stderr.write(f"boatyard: Kubernetes {version} is not as it should be; run: {command}\n")
     return 1 if faulty_versions else 0
 
 
@@ -148,13 +164,13 @@ def _prune(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
     needed_keys = {cached_build(Recipe(release), cache).key for release in RELEASES.values()}
     before = time.time() - args.days * _DAY_SECONDS
     try:
-        removed = list(prune(cache, keep=needed_keys, before=before))
+        removed = list(prune_builds(cache, keep=needed_keys, before=before))
     except OSError as error:
         raise Refused(f"cannot remove builds in {cache}: {error.strerror}") from error
     for key, size in removed:
         print(f"removed {key}, {size / 1e6:.0f} MB")
     if not removed:
-        print(f"nothing to remove in {cache / BUILT}")
+        print(f"nothing to remove in {cache / BUILDS_DIRECTORY}")
     return 0
 
 

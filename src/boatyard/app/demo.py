@@ -20,58 +20,61 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boatyard.assets import Assets
-from boatyard.client.config import current_path, read_current
+from boatyard.client.config import local_server_path, read_local_server
 from boatyard.wiring import seed_local_catalogue
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 40.0
-NAME = "web-1"
+CLUSTER_NAME = "web-1"
 
 
 @dataclass(frozen=True)
-class Act:
+class DemoStep:
     """One thing a user would do: why, and the words typed after the program's name."""
 
-    why: str
-    words: tuple[str, ...]
+    comment: str
+    arguments: tuple[str, ...]
     program: str = "boatyard"
 
 
-_LOOK = (
-    Act("A data centre, and what can be ordered:", ("get", "hubs")),
-    Act("", ("get", "clustertemplates")),
+_FIRST_STEPS = (
+    DemoStep("A data centre, and what can be ordered:", ("get", "hubs")),
+    DemoStep("", ("get", "clustertemplates")),
 )
 # Variables that say where programs are; of all others of Boatyard the demo has its own.
-_PLACES = ("BOATYARD_ASSETS", "BOATYARD_CACHE", "BOATYARD_ANSIBLE")
-_KUBECTL = ("--kubeconfig", "web-2.kubeconfig")
+_PASSED_VARIABLES = ("BOATYARD_ASSETS", "BOATYARD_CACHE", "BOATYARD_ANSIBLE")
+_KUBECTL_FLAGS = ("--kubeconfig", "web-2.kubeconfig")
 
 
-def acts(template: str) -> tuple[Act, ...]:
+def make_steps(template: str) -> tuple[DemoStep, ...]:
     """The acts of one cluster, from order to receipt."""
     return (
-        *_LOOK,
-        Act(
+        *_FIRST_STEPS,
+        DemoStep(
             "Order a cluster and watch it being built:",
-            ("create", "cluster", NAME, "--tenant", "acme", "--template", template),
+            ("create", "cluster", CLUSTER_NAME, "--tenant", "acme", "--template", template),
         ),
-        Act("Where is it, and why there?", ("explain", "cluster", NAME)),
-        Act(
+        DemoStep("Where is it, and why there?", ("explain", "cluster", CLUSTER_NAME)),
+        DemoStep(
             "A kubeconfig, into a file that only you can read:",
-            ("kubeconfig", NAME, "-o", f"{NAME}.kubeconfig"),
+            ("kubeconfig", CLUSTER_NAME, "-o", f"{CLUSTER_NAME}.kubeconfig"),
         ),
-        Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
-        Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
-        Act("", ("get", "clusters", "-o", "wide")),
-        Act("What has happened so far:", ("events", "cluster", NAME)),
-        Act("Take everything back, with a receipt:", ("delete", "cluster", NAME)),
-        Act("Nothing is left:", ("get", "leftovers")),
+        DemoStep("More nodes:", ("scale", "cluster", CLUSTER_NAME, "compute=5")),
+        DemoStep(
+            "And fewer; the platform says which leave:",
+            ("scale", "cluster", CLUSTER_NAME, "compute=2"),
+        ),
+        DemoStep("", ("get", "clusters", "-o", "wide")),
+        DemoStep("What has happened so far:", ("events", "cluster", CLUSTER_NAME)),
+        DemoStep("Take everything back, with a receipt:", ("delete", "cluster", CLUSTER_NAME)),
+        DemoStep("Nothing is left:", ("get", "leftovers")),
     )
 
 
-SIMULATED = acts("small")
-REAL = (
-    *acts(seed_local_catalogue.SMALL),
-    Act(
+SIMULATED_STEPS = make_steps("small")
+REAL_STEPS = (
+    *make_steps(seed_local_catalogue.SMALL_TEMPLATE),
+    DemoStep(
         "And another one, to use:",
         (
             "create",
@@ -80,21 +83,25 @@ REAL = (
             "--tenant",
             "acme",
             "--template",
-            seed_local_catalogue.SMALL,
+            seed_local_catalogue.SMALL_TEMPLATE,
         ),
     ),
-    Act("", ("kubeconfig", "web-2", "-o", "web-2.kubeconfig")),
-    Act("A real API server answers:", (*_KUBECTL, "get", "nodes"), "kubectl"),
-    Act(
+    DemoStep("", ("kubeconfig", "web-2", "-o", "web-2.kubeconfig")),
+    DemoStep("A real API server answers:", (*_KUBECTL_FLAGS, "get", "nodes"), "kubectl"),
+    DemoStep(
         "A Deployment rolls out:",
-        (*_KUBECTL, "create", "deployment", "hello", "--image=hello", "--replicas=3"),
+        (*_KUBECTL_FLAGS, "create", "deployment", "hello", "--image=hello", "--replicas=3"),
         "kubectl",
     ),
-    Act("", (*_KUBECTL, "rollout", "status", "deployment", "hello", "--timeout=60s"), "kubectl"),
-    Act("", (*_KUBECTL, "get", "deployments,pods", "-o", "wide"), "kubectl"),
+    DemoStep(
+        "",
+        (*_KUBECTL_FLAGS, "rollout", "status", "deployment", "hello", "--timeout=60s"),
+        "kubectl",
+    ),
+    DemoStep("", (*_KUBECTL_FLAGS, "get", "deployments,pods", "-o", "wide"), "kubectl"),
 )
 
-_NEXT = """\
+_CLOSING_TEXT = """\
 That was all of it, and it is gone again: no process, no file. What to try next:
 
 {lines}
@@ -102,25 +109,25 @@ That was all of it, and it is gone again: no process, no file. What to try next:
 """
 
 
-def closing_words(boatyard: str, kubectl: str = "") -> str:
+def format_closing_text(boatyard: str, kubectl: str = "") -> str:
     """The commands to try next. Without `kubectl` the clusters of the demo were simulated."""
-    template = seed_local_catalogue.SMALL if kubectl else "small"
+    template = seed_local_catalogue.SMALL_TEMPLATE if kubectl else "small"
     lines = [
         f"{boatyard} demo --keep    the same, and what it has made stays until Ctrl-C",
         f"{boatyard} up             a yard of your own, to stay; then in another terminal:",
-        f"{boatyard} create cluster {NAME} --tenant acme --template {template}",
-        f"{boatyard} kubeconfig {NAME} -o {NAME}.kubeconfig",
+        f"{boatyard} create cluster {CLUSTER_NAME} --tenant acme --template {template}",
+        f"{boatyard} kubeconfig {CLUSTER_NAME} -o {CLUSTER_NAME}.kubeconfig",
     ]
     if kubectl:
-        lines.append(f"{kubectl} --kubeconfig {NAME}.kubeconfig get nodes")
-    lines.append(f"{boatyard} explain cluster {NAME}")
-    return _NEXT.format(lines="\n".join(f"  {line}" for line in lines))
+        lines.append(f"{kubectl} --kubeconfig {CLUSTER_NAME}.kubeconfig get nodes")
+    lines.append(f"{boatyard} explain cluster {CLUSTER_NAME}")
+    return _CLOSING_TEXT.format(lines="\n".join(f"  {line}" for line in lines))
 
 
-def kept_words(home: Path, boatyard: str, kubectl: str = "") -> str:
+def format_kept_text(home: Path, boatyard: str, kubectl: str = "") -> str:
     """How to use what still runs, from another terminal."""
     quoted_home = shlex.quote(str(home))
-    template = seed_local_catalogue.SMALL if kubectl else "small"
+    template = seed_local_catalogue.SMALL_TEMPLATE if kubectl else "small"
     lines = [
         "Still running. In another terminal, to speak to this yard:",
         "",
@@ -144,7 +151,7 @@ def run(args: Namespace) -> int:
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.default_int_handler)
     try:
-        code = _run(
+        code = _run_demo(
             home,
             keep=bool(getattr(args, "keep", False)),
             simulated=bool(getattr(args, "simulated", False)),
@@ -160,15 +167,15 @@ def run(args: Namespace) -> int:
     return code
 
 
-def _run(home: Path, *, keep: bool, simulated: bool) -> int:
+def _run_demo(home: Path, *, keep: bool, simulated: bool) -> int:
     assets = Assets()
     versions = () if simulated else assets.versions()
     kubectl = assets.program(versions[-1], "kubectl") if versions else None
-    environ = _environment(home, kubectl)
-    program_names = [_typed("boatyard", Path(sys.executable).with_name("boatyard"))]
-    program_names += [_typed("kubectl", kubectl)] if kubectl else []
+    environ = _make_environment(home, kubectl)
+    program_names = [_program_name("boatyard", Path(sys.executable).with_name("boatyard"))]
+    program_names += [_program_name("kubectl", kubectl)] if kubectl else []
     start = time.monotonic()
-    with _Yard(home, environ) as yard:
+    with _UpProcess(home, environ) as yard:
         if versions:
             print(
                 f"The clusters are real: Kubernetes {versions[-1]}, as processes on this machine."
@@ -176,27 +183,27 @@ def _run(home: Path, *, keep: bool, simulated: bool) -> int:
         else:
             print("The clusters are simulated. For real ones, once: make assets")
         yard.wait_ready()
-        for act in REAL if versions else SIMULATED:
-            _perform(act, home, environ)
+        for act in REAL_STEPS if versions else SIMULATED_STEPS:
+            _run_step(act, home, environ)
         if keep:
-            print(f"\n{kept_words(home, *program_names)}", flush=True)
+            print(f"\n{format_kept_text(home, *program_names)}", flush=True)
             with suppress(KeyboardInterrupt):
                 signal.pause()
     if yard.stragglers:
         raise DemoFailed(f"{len(yard.stragglers)} processes did not stop by themselves; killed")
     print(f"Done in {time.monotonic() - start:.0f} seconds.\n")
-    print(closing_words(*program_names), end="")
+    print(format_closing_text(*program_names), end="")
     return 0
 
 
-def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
+def _make_environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
     """The user's environment variables, but with runtime, configuration and data directories of the demo."""
     for name in ("run", "config"):
         (home / name).mkdir(mode=0o700)
     environ = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("BOATYARD_") or name in _PLACES
+        if not name.startswith("BOATYARD_") or name in _PASSED_VARIABLES
     }
     if kubectl is None:
         environ["BOATYARD_ASSETS"] = str(home / "no-assets")
@@ -208,19 +215,21 @@ def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
     }
 
 
-def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
-    command_line = f"{act.program} {shlex.join(act.words)}"
-    print(f"\n# {act.why}\n$ {command_line}" if act.why else f"\n$ {command_line}", flush=True)
-    program = _boatyard() if act.program == "boatyard" else (act.program,)
+def _run_step(act: DemoStep, home: Path, environ: Mapping[str, str]) -> None:
+    command_line = f"{act.program} {shlex.join(act.arguments)}"
+    print(
+        f"\n# {act.comment}\n$ {command_line}" if act.comment else f"\n$ {command_line}", flush=True
+    )
+    program = _boatyard_command() if act.program == "boatyard" else (act.program,)
     # Our output was flushed above: the program's must not overtake it in a pipe.
-    process = subprocess.run([*program, *act.words], env=dict(environ), cwd=home, check=False)
+    process = subprocess.run([*program, *act.arguments], env=dict(environ), cwd=home, check=False)
     if process.returncode == 130:
         raise KeyboardInterrupt
     if process.returncode:
         raise DemoFailed(f"`{command_line}` ended with {process.returncode}")
 
 
-def _typed(name: str, program: Path) -> str:
+def _program_name(name: str, program: Path) -> str:
     """How a user can call the program: by name, or by path when it is not on PATH."""
     if shutil.which(name) or not program.exists():
         return name
@@ -229,11 +238,11 @@ def _typed(name: str, program: Path) -> str:
     return shlex.quote(str(program))
 
 
-def _boatyard() -> Sequence[str]:
+def _boatyard_command() -> Sequence[str]:
     return (sys.executable, "-m", "boatyard.app.main")
 
 
-class _Yard:
+class _UpProcess:
     """Runs `boatyard up` as a child process in its own session, so that Ctrl-C does not reach it."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
@@ -242,12 +251,12 @@ class _Yard:
         self._data = home / "data"
         self.stragglers: list[int] = []
 
-    def __enter__(self) -> _Yard:
+    def __enter__(self) -> _UpProcess:
         print("Starting Boatyard with a simulated data centre …", flush=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [
-                    *(*_boatyard(), "up", "--data", str(self._data)),
+                    *(*_boatyard_command(), "up", "--data", str(self._data)),
                     *("--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0"),
                 ],
                 env=dict(self._environ),
@@ -261,13 +270,16 @@ class _Yard:
     def wait_ready(self) -> None:
         """Waits for the file in which `up` writes its addresses, which it does once it answers."""
         deadline = time.monotonic() + READY_SECONDS
-        while not current_path(self._environ).exists() or read_current(self._environ) is None:
+        while (
+            not local_server_path(self._environ).exists()
+            or read_local_server(self._environ) is None
+        ):
             if self._process.poll() is not None:
                 raise DemoFailed(
-                    f"`boatyard up` ended with {self._process.returncode}:\n{self._tail()}"
+                    f"`boatyard up` ended with {self._process.returncode}:\n{self._log_tail()}"
                 )
             if time.monotonic() > deadline:
-                raise DemoFailed(f"`boatyard up` was not ready in time:\n{self._tail()}")
+                raise DemoFailed(f"`boatyard up` was not ready in time:\n{self._log_tail()}")
             time.sleep(0.05)
 
     def __exit__(self, *_: object) -> None:
@@ -287,14 +299,14 @@ class _Yard:
             self._process.kill()
             self._process.wait()
         deadline = time.monotonic() + 3.0
-        while self.left_behind() and time.monotonic() < deadline:
+        while self.list_stragglers() and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.stragglers = self.left_behind()
+        self.stragglers = self.list_stragglers()
         for pid in self.stragglers:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def left_behind(self) -> list[int]:
+    def list_stragglers(self) -> list[int]:
         """Processes that still work in the demo's directory or belong to its session."""
         pids = []
         for entry in Path("/proc").iterdir():
@@ -322,5 +334,5 @@ class _Yard:
         except OSError:
             return False
 
-    def _tail(self) -> str:
+    def _log_tail(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])

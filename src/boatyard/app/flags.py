@@ -18,14 +18,14 @@ def add_app_verbs(subparsers: Subparsers) -> None:
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags)
 
 
-def _data(parser: argparse.ArgumentParser) -> None:
+def _add_data_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", help="where keys and the embedded database are kept"
     )
     parser.add_argument("--database-url", metavar="URL", help="use this PostgreSQL, start none")
 
 
-def _doors(parser: argparse.ArgumentParser) -> None:
+def _add_address_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grpc", metavar="HOST:PORT", help="(default: 127.0.0.1:8000; port 0: any)"
     )
@@ -44,20 +44,20 @@ def _doors(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(parser: argparse.ArgumentParser) -> None:
-    _data(parser)
-    _doors(parser)
+    _add_data_flags(parser)
+    _add_address_flags(parser)
     parser.add_argument(
         "--bare",
         action="store_true",
         default=None,
         help="no catalogue, hubs or tenants to begin with",
     )
-    _real_nodes(parser)
+    _add_real_nodes_flag(parser)
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
-    _data(parser)
-    _doors(parser)
+    _add_data_flags(parser)
+    _add_address_flags(parser)
 
 
 def _twin(parser: argparse.ArgumentParser) -> None:
@@ -67,10 +67,10 @@ def _twin(parser: argparse.ArgumentParser) -> None:
 
 def _keeper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="where its clusters are kept")
-    _real_nodes(parser)
+    _add_real_nodes_flag(parser)
 
 
-def _real_nodes(parser: argparse.ArgumentParser) -> None:
+def _add_real_nodes_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-nodes",
         action="store_true",
@@ -230,7 +230,7 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
         "work",
         "run a worker alone, beside others on one database",
         "boatyard work --database-url postgresql://yard@db/boatyard",
-        _data,
+        _add_data_flags,
     ),
     ("twin", "run the simulated data centre alone", "boatyard twin --data ./twin", _twin),
     (
@@ -255,7 +255,7 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
         "migrate",
         "bring the database to this version",
         "boatyard migrate --database-url postgresql://yard@db/boatyard",
-        _data,
+        _add_data_flags,
     ),
     (
         "assets",

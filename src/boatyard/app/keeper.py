@@ -9,19 +9,19 @@ from boatyard.model.errors import BoatyardError
 from boatyard.platforms.drivers.local import server
 from boatyard.wiring import service_process
 from boatyard.wiring.keeper_process import keeper_socket, local_directory
-from boatyard.wiring.settings import load
-from boatyard.wiring.twin_process import default_socket
+from boatyard.wiring.settings import load_settings
+from boatyard.wiring.twin_process import twin_socket_path
 
 
 def run(args: Namespace) -> int:
     """Runs until SIGTERM or Ctrl-C; its clusters go on, and the next keeper finds them."""
     try:
-        settings = load(args)
+        settings = load_settings(args)
         service_process.make_data_dir(settings)
         arguments = [
             *("--directory", str(local_directory(settings))),
             *("--socket", keeper_socket(settings)),
-            *("--twin", default_socket(settings)),
+            *("--twin", twin_socket_path(settings)),
         ]
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: {error}\n")

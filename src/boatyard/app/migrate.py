@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.embedded_postgres import EmbeddedPostgres
 from boatyard.ledger.schema import migrate
 from boatyard.wiring import service_process
 from boatyard.wiring.settings import Settings
 
 
 def run(args: Namespace) -> int:
-    return service_process.run(args, _migrate)
+    return service_process.run_service(args, _migrate)
 
 
 async def _migrate(settings: Settings, stop: asyncio.Event) -> None:
@@ -27,6 +27,6 @@ async def _migrate(settings: Settings, stop: asyncio.Event) -> None:
 
 async def _upgrade(url: str) -> None:
     revision = await migrate(
-        url, on_step=lambda step: service_process.say(f"boatyard: step {step}")
+        url, on_step=lambda step: service_process.print_line(f"boatyard: step {step}")
     )
-    service_process.say(f"boatyard: the database is at revision {revision}")
+    service_process.print_line(f"boatyard: the database is at revision {revision}")

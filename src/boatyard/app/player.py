@@ -9,9 +9,9 @@ from pathlib import Path
 
 from boatyard.fakes.hypershift.access import BadKubeconfig
 from boatyard.fakes.hypershift.faults import BadFaults
-from boatyard.fakes.hypershift.guest_api import BadAddress
-from boatyard.fakes.hypershift.pace import BadPace, read_pace
-from boatyard.fakes.hypershift.process import play
+from boatyard.fakes.hypershift.hosted_api import BadAddress
+from boatyard.fakes.hypershift.process import run_fake
+from boatyard.fakes.hypershift.stage_delays import BadDelays, parse_delays
 from boatyard.model.errors import Refused
 from boatyard.wiring import service_process
 from boatyard.wiring.settings import Settings
@@ -21,15 +21,15 @@ def run(args: Namespace) -> int:
     """Runs until SIGTERM or Ctrl-C; the next one continues from the state on the hub."""
 
     async def body(_: Settings, stop: asyncio.Event) -> None:
-        pace = read_pace(args.pace)
-        await play(
+        pace = parse_delays(args.pace)
+        await run_fake(
             Path(args.kubeconfig),
-            pace=pace,
+            delays=pace,
             faults=Path(args.faults) if args.faults else None,
             answer=args.answer,
             make_word=lambda: secrets.token_urlsafe(17),
             stop=stop,
-            on_ready=lambda server: service_process.say(
+            on_ready=lambda server: service_process.print_line(
                 f"boatyard: plays HyperShift on {server}, pace {pace}"
             ),
         )
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     async def run_or_refuse(settings: Settings, stop: asyncio.Event) -> None:
         try:
             await body(settings, stop)
-        except (BadAddress, BadFaults, BadKubeconfig, BadPace) as error:
+        except (BadAddress, BadFaults, BadKubeconfig, BadDelays) as error:
             raise Refused(str(error)) from error
 
-    return service_process.run(args, run_or_refuse)
+    return service_process.run_service(args, run_or_refuse)

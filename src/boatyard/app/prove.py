@@ -9,12 +9,12 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from boatyard.client.hub_kubeconfig import flattened
+from boatyard.client.hub_kubeconfig import flatten_kubeconfig
 from boatyard.model.errors import BoatyardError, Refused
-from boatyard.proof.platform_profiles import ground_of
-from boatyard.proof.runner import Options, prove
-from boatyard.proof.verdict import Verdict
-from boatyard.wiring.settings import load
+from boatyard.proof.platform_profiles import find_profile
+from boatyard.proof.runner import ProofOptions, prove
+from boatyard.proof.verdict import ProofVerdict
+from boatyard.wiring.settings import load_settings
 
 _MOST_SHOWN = 40
 
@@ -23,11 +23,11 @@ def run(args: Namespace) -> int:
     """Exit code 0 when nothing differs, 1 when something does, 2 for an unknown journey."""
     journeys = tuple(args.journeys.split(",")) if args.journeys else ()
     try:
-        assets = load(args).assets_dir if args.platform == "local" else None
+        assets = load_settings(args).assets_dir if args.platform == "local" else None
         hub = _read_hub(args)
         if args.roles and (hub or args.platform != "sim"):
             raise Refused("--roles goes with simulated clusters of our own: leave out the others")
-        known_journeys = ground_of(
+        known_journeys = find_profile(
             args.platform, assets, hub_kubeconfig=hub, roles=args.roles
         ).journeys
         unknown = [name for name in journeys if name not in known_journeys]
@@ -36,26 +36,26 @@ def run(args: Namespace) -> int:
                 f"there is no journey {unknown[0]!r}; there are {', '.join(known_journeys)}\n"
             )
             return 2
-        options = Options(
+        options = ProofOptions(
             platform=args.platform,
             journeys=journeys,
             every=max(1, args.every),
-            lanes=args.lanes,
+            environments=args.lanes,
             keep=args.keep,
             hub_kubeconfig=hub,
             roles=args.roles,
             assets=assets,
         )
-        verdict = asyncio.run(_prove(options))
+        verdict = asyncio.run(_run_proof(options))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: the proof cannot be run: {error}\n")
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
     if args.json:
-        Path(args.json).write_text(json.dumps(verdict.plain(), indent=2) + "\n")
-    _show(verdict)
-    return 0 if verdict.proven else 1
+        Path(args.json).write_text(json.dumps(verdict.to_dict(), indent=2) + "\n")
+    _print_verdict(verdict)
+    return 0 if verdict.is_proven else 1
 
 
 def _read_hub(args: Namespace) -> bytes:
@@ -65,20 +65,20 @@ def _read_hub(args: Namespace) -> bytes:
         raise Refused("--hub goes with simulated clusters: leave out --platform")
     path = Path(args.hub)
     try:
-        return flattened(path.read_bytes(), "", path.parent)
+        return flatten_kubeconfig(path.read_bytes(), "", path.parent)
     except OSError as error:
         raise Refused(f"cannot read the kubeconfig {path}: {error.strerror}") from error
 
 
-async def _prove(options: Options) -> Verdict:
+async def _run_proof(options: ProofOptions) -> ProofVerdict:
     """Runs the proof. SIGTERM ends it cleanly: PostgreSQL and the twins are child processes."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await prove(options, _progress)
+    return await prove(options, _print_progress)
 
 
-def _progress(verdict: Verdict, done: int, total: int) -> None:
+def _print_progress(verdict: ProofVerdict, done: int, total: int) -> None:
     """Shows the progress: one line that is rewritten on a terminal, a line for each tenth elsewhere."""
     counts = f"{len(verdict.killed)} kills, {len(verdict.differences)} differences"
     text = f"{done}/{total} runs, {counts}" if total else "undisturbed runs, to compare with"
@@ -89,10 +89,10 @@ def _progress(verdict: Verdict, done: int, total: int) -> None:
     sys.stdout.flush()
 
 
-def _show(verdict: Verdict) -> None:
-    print(f"\n{verdict.table()}\n")
+def _print_verdict(verdict: ProofVerdict) -> None:
+    print(f"\n{verdict.format_table()}\n")
     for difference in verdict.differences[:_MOST_SHOWN]:
         print(f"DIFFERS {difference}")
     if len(verdict.differences) > _MOST_SHOWN:
         print(f"… and {len(verdict.differences) - _MOST_SHOWN} more")
-    print(verdict.summary())
+    print(verdict.format_summary())

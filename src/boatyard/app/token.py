@@ -7,11 +7,11 @@ import sys
 from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 
-from boatyard.api.callers import Issuer
-from boatyard.model.caller import SHARED, Role
+from boatyard.api.authentication import TokenIssuer
+from boatyard.model.caller import SHARED, CallerRole
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.wiring import service_process
-from boatyard.wiring.settings import load
+from boatyard.wiring.settings import load_settings
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -26,15 +26,15 @@ def run(args: Namespace) -> int:
 
 
 def _create(args: Namespace) -> str:
-    settings, ttl = load(args), parse_ttl(args.ttl)
-    role = Role(args.role)
-    tenant = args.tenant or (SHARED if role is Role.OPERATOR else "")
+    settings, ttl = load_settings(args), parse_ttl(args.ttl)
+    role = CallerRole(args.role)
+    tenant = args.tenant or (SHARED if role is CallerRole.OPERATOR else "")
     path = settings.data_dir / service_process.ISSUER_KEY
     if not path.exists():
         raise Refused(
             f"there is no key {path}; give --data the data directory of the server that shall accept the token"
         )
-    issuer = Issuer.load_or_create(path)
+    issuer = TokenIssuer.load_or_create(path)
     return issuer.create_token(
         tenant=tenant, user=args.user, role=role, ttl=ttl, now=datetime.now(UTC)
     )

@@ -6,28 +6,33 @@ import asyncio
 from argparse import Namespace
 
 from boatyard.wiring import service_process
+from boatyard.wiring.hub_order_books import open_hub_books
 from boatyard.wiring.keeper_process import keeper_socket
-from boatyard.wiring.run_tokens import set_way
+from boatyard.wiring.run_tokens import read_api_endpoint
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.twin_process import default_socket
-from boatyard.wiring.worker import runs_of_roles, work
+from boatyard.wiring.twin_process import twin_socket_path
+from boatyard.wiring.worker import make_role_runner, run_worker
 
 
 def run(args: Namespace) -> int:
-    return service_process.run(args, _work)
+    return service_process.run_service(args, _work)
 
 
 async def _work(settings: Settings, stop: asyncio.Event) -> None:
     url = service_process.require_database(settings)
-    api_address = set_way(settings)
+    api_address = read_api_endpoint(settings)
     service_process.make_data_dir(settings)
-    async with service_process.open_ledger(settings, url, application="boatyard work") as ledger:
-        service_process.say("boatyard: working")
-        await work(
+    async with (
+        service_process.open_ledger(settings, url, application="boatyard work") as ledger,
+        open_hub_books(ledger) as books,
+    ):
+        service_process.print_line("boatyard: working")
+        await run_worker(
             ledger,
             settings,
             stop,
-            twin_socket=default_socket(settings),
+            books=books,
+            twin_socket=twin_socket_path(settings),
             keeper_socket=keeper_socket(settings),
-            roles=runs_of_roles(ledger, settings, api_address),
+            roles=make_role_runner(ledger, settings, api_address),
         )

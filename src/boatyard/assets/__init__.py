@@ -3,7 +3,19 @@
 Other packages use `Assets` to find them; only `boatyard assets` installs them.
 """
 
-from boatyard.assets.found import Assets, default_directory
-from boatyard.assets.releases import CONTROL_PLANE, DEFAULT, PINNED, PROGRAMS
+from boatyard.assets.installed_programs import Assets, default_directory
+from boatyard.assets.releases import (
+    CONTROL_PLANE_PROGRAMS,
+    DEFAULT_VERSION,
+    PINNED_VERSIONS,
+    PROGRAMS,
+)
 
-__all__ = ["CONTROL_PLANE", "DEFAULT", "PINNED", "PROGRAMS", "Assets", "default_directory"]
+__all__ = [
+    "CONTROL_PLANE_PROGRAMS",
+    "DEFAULT_VERSION",
+    "PINNED_VERSIONS",
+    "PROGRAMS",
+    "Assets",
+    "default_directory",
+]

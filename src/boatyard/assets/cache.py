@@ -17,16 +17,16 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.assets.asking import hash_of
+from boatyard.assets.program_identity import hash_file
 
 SYSTEM_CACHE = Path("/var/cache/boatyard")
-BUILT = "built"
-MANIFEST = "manifest.json"
+BUILDS_DIRECTORY = "built"
+MANIFEST_FILE = "manifest.json"
 
-_DIGITS = 16
-_LOCK = ".lock"
-_WORK = ".work"
-_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_DIGEST_LENGTH = 16
+_LOCK_SUFFIX = ".lock"
+_WORK_SUFFIX = ".work"
+_LINK_ERRORS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 
 
 def cache_directory(environ: Mapping[str, str] = os.environ, *, root: bool | None = None) -> Path:
@@ -100,13 +100,13 @@ class CachedBuild:
 
     @property
     def key(self) -> str:
-        return f"{self.name}-{self.version}-{self.recipe[:_DIGITS]}"
+        return f"{self.name}-{self.version}-{self.recipe[:_DIGEST_LENGTH]}"
 
     @property
     def directory(self) -> Path:
-        return self.cache / BUILT / self.key
+        return self.cache / BUILDS_DIRECTORY / self.key
 
-    def put_into(self, folder: Path) -> BuildManifest | None:
+    def install_into(self, folder: Path) -> BuildManifest | None:
         """Puts every file of the build into `folder`; None when the build is not in the cache.
 
         DamagedBuild when a file is not what was stored. Needs no lock: the files are checked in `folder`.
@@ -115,32 +115,32 @@ class CachedBuild:
         """
         if not self.directory.is_dir():
             return None
-        manifest = self._manifest()
+        manifest = self._read_manifest()
         for name, file in manifest.files.items():
             _link_or_copy(self.directory / name, folder / name)
-            _must_be(folder / name, file)
+            _check_file(folder / name, file)
         with suppress(OSError):  # the cache may belong to another user
             os.utime(self.directory)  # `prune` goes by it
         return manifest
 
-    def _manifest(self) -> BuildManifest:
+    def _read_manifest(self) -> BuildManifest:
         try:
-            text = (self.directory / MANIFEST).read_bytes()
+            text = (self.directory / MANIFEST_FILE).read_bytes()
             manifest = msgspec.json.decode(text, type=BuildManifest)
         except OSError as error:
-            raise DamagedBuild(f"{MANIFEST}: {error.strerror}") from error
+            raise DamagedBuild(f"{MANIFEST_FILE}: {error.strerror}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DamagedBuild(f"{MANIFEST} cannot be read") from error
+            raise DamagedBuild(f"{MANIFEST_FILE} cannot be read") from error
         if manifest.recipe != self.recipe:
-            raise DamagedBuild(f"{MANIFEST} is of another recipe")
+            raise DamagedBuild(f"{MANIFEST_FILE} is of another recipe")
         return manifest
 
     @contextmanager
-    def locked(self, on_wait: Callable[[], None] | None) -> Iterator[Path]:
+    def hold_build_lock(self, on_wait: Callable[[], None] | None) -> Iterator[Path]:
         """Holds the lock for building; yields an empty work directory, which is removed afterwards."""
-        make_directory(self.cache / BUILT)
-        with hold_lock(self._beside(_LOCK), on_wait):
-            work = self._beside(_WORK)
+        make_directory(self.cache / BUILDS_DIRECTORY)
+        with hold_lock(self._sibling_path(_LOCK_SUFFIX), on_wait):
+            work = self._sibling_path(_WORK_SUFFIX)
             shutil.rmtree(work, ignore_errors=True)  # left by a killed process
             make_directory(work)
             try:
@@ -150,45 +150,45 @@ class CachedBuild:
 
     def store(self, files: Mapping[str, Path], compiler: str) -> None:
         """Moves files from the work directory of `locked` into the cache; replaces an earlier build."""
-        build_directory = self._beside(_WORK) / self.key
+        build_directory = self._sibling_path(_WORK_SUFFIX) / self.key
         make_directory(build_directory)
         cached_files = {}
         for name, path in files.items():
             os.replace(path, build_directory / name)
             size = (build_directory / name).stat().st_size
-            cached_files[name] = CachedFile(sha256=hash_of(build_directory / name), size=size)
+            cached_files[name] = CachedFile(sha256=hash_file(build_directory / name), size=size)
         manifest = BuildManifest(recipe=self.recipe, compiler=compiler, files=cached_files)
-        with (build_directory / MANIFEST).open("wb") as file:
+        with (build_directory / MANIFEST_FILE).open("wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        (build_directory / MANIFEST).chmod(0o644)
+        (build_directory / MANIFEST_FILE).chmod(0o644)
         self.remove()
         os.rename(build_directory, self.directory)
 
     def remove(self) -> None:
         """Removes the build; content when it is not there. Callers hold the lock."""
         with suppress(FileNotFoundError):
-            os.rename(self.directory, self._beside(_WORK) / "old")
+            os.rename(self.directory, self._sibling_path(_WORK_SUFFIX) / "old")
 
-    def _beside(self, suffix: str) -> Path:
+    def _sibling_path(self, suffix: str) -> Path:
         return self.directory.with_name(f".{self.key}{suffix}")
 
 
-def prune(cache: Path, keep: Collection[str], before: float) -> Iterator[tuple[str, int]]:
+def prune_builds(cache: Path, keep: Collection[str], before: float) -> Iterator[tuple[str, int]]:
     """Removes builds that nobody has installed since `before` (seconds since 1970), but for the keys in `keep`.
 
     Yields the key and the size of each build it removes. Also removes what killed processes have left. Leaves alone
     what another process is building.
     """
-    for directory in sorted((cache / BUILT).glob("*-*-*")):
-        key = directory.name.removeprefix(".").removesuffix(_WORK)
+    for directory in sorted((cache / BUILDS_DIRECTORY).glob("*-*-*")):
+        key = directory.name.removeprefix(".").removesuffix(_WORK_SUFFIX)
         name, version, digits = key.rsplit("-", 2)
         build = CachedBuild(cache=cache, name=name, version=version, recipe=digits)
         is_build = key == directory.name
-        if directory.suffix == _LOCK or (is_build and _is_used(directory, keep, before)):
+        if directory.suffix == _LOCK_SUFFIX or (is_build and _is_used(directory, keep, before)):
             continue
-        with suppress(BlockingIOError), build.locked(on_wait=None):
+        with suppress(BlockingIOError), build.hold_build_lock(on_wait=None):
             if is_build:
                 size = sum(file.stat().st_size for file in directory.iterdir())
                 build.remove()
@@ -205,16 +205,16 @@ def _link_or_copy(source: Path, target: Path) -> None:
     except FileNotFoundError as error:
         raise DamagedBuild(f"{source.name} is missing") from error
     except OSError as error:
-        if error.errno not in _NO_LINK:
+        if error.errno not in _LINK_ERRORS:
             raise
         shutil.copy2(source, target)
 
 
-def _must_be(path: Path, expected: CachedFile) -> None:
+def _check_file(path: Path, expected: CachedFile) -> None:
     status = path.stat()
     if status.st_size != expected.size:
         raise DamagedBuild(f"{path.name} has {status.st_size} bytes instead of {expected.size}")
-    if hash_of(path) != expected.sha256:
+    if hash_file(path) != expected.sha256:
         raise DamagedBuild(f"{path.name} has another sha256")
     if status.st_mode & 0o555 != 0o555:
         raise DamagedBuild(f"{path.name} cannot be run by everybody")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-NAME = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 
 
-class Source(StrEnum):
+class ProgramSource(StrEnum):
     """How a program was installed."""
 
     BUILT = "built"
@@ -21,18 +21,18 @@ class Source(StrEnum):
     FOUND = "found"
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program, as it was when its hash was computed and its version was checked."""
 
     version: str
     sha256: str
     size: int
     mtime_ns: int
-    source: Source
+    source: ProgramSource
     place: str = ""  # the address, the file it is a link to, or the compiler
     recipe: str = ""  # digest of what it was built from
 
-    def fits(self, path: Path) -> bool:
+    def matches_file(self, path: Path) -> bool:
         """Whether the file still looks as it did: there, executable, same size, same time."""
         try:
             status = path.stat()
@@ -42,25 +42,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return usable and (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramManifest(msgspec.Struct, frozen=True, kw_only=True):
     """The records of one version's directory, by program."""
 
-    programs: dict[str, Record] = {}
+    programs: dict[str, ProgramRecord] = {}
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ProgramManifest:
     """The manifest of a version's directory; an empty one when there is none, or none that can be read."""
     try:
-        return msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)
+        return msgspec.json.decode((folder / MANIFEST_FILE).read_bytes(), type=ProgramManifest)
     except (OSError, msgspec.DecodeError):
-        return Manifest()
+        return ProgramManifest()
 
 
-def add_records(folder: Path, records: Mapping[str, Record]) -> None:
+def add_records(folder: Path, records: Mapping[str, ProgramRecord]) -> None:
     """Adds records to the manifest in one atomic write. Callers hold the lock."""
     programs = read_manifest(folder).programs | dict(records)
-    text = msgspec.json.format(msgspec.json.encode(Manifest(programs=programs), order="sorted"))
-    new_file = folder / f".{NAME}.new"
+    text = msgspec.json.format(
+        msgspec.json.encode(ProgramManifest(programs=programs), order="sorted")
+    )
+    new_file = folder / f".{MANIFEST_FILE}.new"
     new_file.write_bytes(text + b"\n")
     new_file.chmod(0o644)
-    os.replace(new_file, folder / NAME)
+    os.replace(new_file, folder / MANIFEST_FILE)

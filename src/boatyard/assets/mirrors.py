@@ -1,4 +1,4 @@
-"""The addresses, file names and published checksums of the upstream releases. Used by `installing.py`."""
+"""The addresses, file names and published checksums of the upstream releases. Used by `installation.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from boatyard.assets.releases import ETCD, Release
+from boatyard.assets.releases import ETCD_PROGRAMS, KubernetesRelease
 from boatyard.model.errors import Unavailable
 
-KUBERNETES = "https://dl.k8s.io/release"
-ETCD_RELEASES = "https://github.com/etcd-io/etcd/releases/download"
+KUBERNETES_MIRROR = "https://dl.k8s.io/release"
+ETCD_MIRROR = "https://github.com/etcd-io/etcd/releases/download"
 
 _ARCHITECTURES = {
     "x86_64": "amd64",
@@ -25,7 +25,7 @@ ReadText = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Offer:
+class ReleaseFile:
     """One file to download, the checksum published for it, and the programs that are in it."""
 
     url: str
@@ -33,7 +33,7 @@ class Offer:
     programs: tuple[str, ...]
 
     @property
-    def file(self) -> str:
+    def file_name(self) -> str:
         return self.url.rpartition("/")[2]
 
 
@@ -41,24 +41,30 @@ class Offer:
 class Mirrors:
     """The upstream releases, or copies of the same layout."""
 
-    kubernetes: str = KUBERNETES
-    etcd: str = ETCD_RELEASES
+    kubernetes: str = KUBERNETES_MIRROR
+    etcd: str = ETCD_MIRROR
     machine: str = ""  # as `uname -m` says it; empty: this one
 
-    def offers(self, release: Release, programs: Iterable[str], read: ReadText) -> Iterator[Offer]:
+    def list_files(
+        self, release: KubernetesRelease, programs: Iterable[str], read: ReadText
+    ) -> Iterator[ReleaseFile]:
         """The files to download for these programs. Reads their checksums; Unavailable when one cannot be read."""
         names = set(programs)
         arch = self._architecture()
-        etcd_programs = tuple(name for name in ETCD if name in names)
+        etcd_programs = tuple(name for name in ETCD_PROGRAMS if name in names)
         if etcd_programs:
             folder = f"{self.etcd.rstrip('/')}/v{release.etcd}"
             file = f"etcd-v{release.etcd}-linux-{arch}.tar.gz"
             sums_url = f"{folder}/SHA256SUMS"
-            yield Offer(f"{folder}/{file}", _listed(read(sums_url), file, sums_url), etcd_programs)
-        for name in sorted(names - set(ETCD)):
+            yield ReleaseFile(
+                f"{folder}/{file}", _find_checksum(read(sums_url), file, sums_url), etcd_programs
+            )
+        for name in sorted(names - set(ETCD_PROGRAMS)):
             base = self.kubernetes.rstrip("/")
             url = f"{base}/v{release.kubernetes}/bin/linux/{arch}/{name}"
-            yield Offer(url, _alone(read(f"{url}.sha256"), f"{url}.sha256"), (name,))
+            yield ReleaseFile(
+                url, _parse_single_checksum(read(f"{url}.sha256"), f"{url}.sha256"), (name,)
+            )
 
     def _architecture(self) -> str:
         machine = self.machine or platform.machine()
@@ -67,7 +73,7 @@ class Mirrors:
         return _ARCHITECTURES[machine]
 
 
-def _alone(text: str, url: str) -> str:
+def _parse_single_checksum(text: str, url: str) -> str:
     """The checksum in a file that has only one; some tools write the file's name after it."""
     checksum = (text.split() or [""])[0].lower()
     if not _HASH.fullmatch(checksum):
@@ -75,7 +81,7 @@ def _alone(text: str, url: str) -> str:
     return checksum
 
 
-def _listed(text: str, file: str, url: str) -> str:
+def _find_checksum(text: str, file: str, url: str) -> str:
     for line in text.splitlines():
         fields = line.split()
         if (

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from boatyard.model.outcome import Outcome, Owned
+from boatyard.model.outcome import Outcome, OwnedObject
 
 RUN_FAILED = "RunFailed"  # reason of Refused: the run ended and failed
 
 
 @dataclass(frozen=True)
-class RunWanted:
+class RunSpec:
     """What to run. The same key with another `attempt` runs again; the same attempt never runs twice."""
 
     action: str  # a phase of the template ("post_install"), or the name of an event
@@ -31,9 +31,9 @@ class RunWanted:
     files: Mapping[str, str] = field(default_factory=dict, repr=False)  # such as `kubeconfig`
     time_limit: float = 3600.0  # seconds
     # The run decides which steps are done: it gets a token with which it requests steps of its order.
-    may_ask: bool = False
+    may_request_steps: bool = False
     # Key of a run that may be waiting for this one: while it waits, both count as one against the limits.
-    within: str = ""
+    parent_run: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Automation(Protocol):
     async def check_ready(self) -> None:
         """Unavailable or Refused when runs cannot be started now. Changes nothing."""
 
-    async def caution(self) -> str:
+    async def get_isolation_warning(self) -> str:
         """A warning for the operator when runs are not fully isolated; empty otherwise. Changes nothing."""
 
-    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, spec: RunSpec) -> Outcome:
         """Starts the run once and returns its state: Done with the facts it reported when it has succeeded.
 
         Waiting while it runs. After a crash of the caller the run is found by its key. When it has failed:
@@ -73,7 +73,7 @@ class Automation(Protocol):
     async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
         """The lines of the run's log after number `after`, in order; empty when there are none."""
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         """Every run of ours whose key starts with `prefix`."""
 
     async def close(self) -> None:

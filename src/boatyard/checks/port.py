@@ -33,13 +33,13 @@ class Checks(Protocol):
     needs_kubeconfig: bool
     """Whether the driver reaches the cluster itself, as its administrator."""
 
-    def names(self) -> Sequence[str]:
+    def list_names(self) -> Sequence[str]:
         """The questions, in the order they are shown. Always the same for one driver."""
 
     async def check_ready(self) -> None:
         """Says whether questions can be asked at all: Unavailable or Refused when not."""
 
-    async def ask(self, name: str, subject: Subject) -> Outcome:
+    async def run_check(self, name: str, subject: Subject) -> Outcome:
         """Done when the answer is yes, Waiting(why) while it is no.
 
         Changes nothing that stays, so it may be asked any number of times. Unavailable when it could

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 
 
-def name_cluster(parser: argparse.ArgumentParser) -> None:
+def add_cluster_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what it is about")
     parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
 
 
-def name_kept(parser: argparse.ArgumentParser) -> None:
+def add_object_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind", choices=("cluster", "backup", "hub"), metavar="KIND", help="cluster, backup or hub"
     )
     parser.add_argument("name", metavar="NAME", help="its name or id")
 
 
-def add_waiting(parser: argparse.ArgumentParser) -> None:
+def add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         default="1h",
@@ -26,9 +26,9 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_outcome(parser: argparse.ArgumentParser) -> None:
+def add_wait_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-wait", action="store_true", help="answer at once, do not follow")
-    add_waiting(parser)
+    add_timeout(parser)
 
 
 def add_output(parser: argparse.ArgumentParser, *choices: str) -> None:

@@ -9,18 +9,18 @@ import sys
 from datetime import datetime
 from typing import TextIO
 
-from boatyard.cli.calling import call
-from boatyard.cli.clusters import hint
-from boatyard.cli.exits import StillRunning, Unsuccessful
+from boatyard.cli.clusters import print_next_command
+from boatyard.cli.exit_codes import StillRunning, Unsuccessful
 from boatyard.cli.output import print_object
-from boatyard.cli.words import (
+from boatyard.cli.server_call import call_server
+from boatyard.cli.text_format import (
     clean,
+    format_duration,
+    format_size,
     parse_duration,
-    spell_duration,
-    spell_size,
     terminal_now,
 )
-from boatyard.client.client import Client, Found, Stretch
+from boatyard.client.client import ApiObject, Client, ReconnectBackoff
 from boatyard.client.kinds import BACKUP, CLUSTER
 from boatyard.model.caller import SHARED
 from boatyard.model.errors import NotFound
@@ -31,14 +31,14 @@ _LONGEST_NAME = 63
 
 
 def backup(args: argparse.Namespace) -> int:
-    return call(args, _backup)
+    return call_server(args, _backup)
 
 
 async def _backup(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
     cluster = await client.find_one(CLUSTER, args.name)
     metadata = cluster.document.metadata
-    name = args.backup_name or default_name(metadata.name or cluster.id, terminal_now())
+    name = args.backup_name or default_backup_name(metadata.name or cluster.id, terminal_now())
     backup_object = await client.create_backup(
         Backup(
             metadata=Metadata(
@@ -53,34 +53,38 @@ async def _backup(client: Client, args: argparse.Namespace) -> None:
     stream = sys.stderr if args.output else sys.stdout
     print(f"Taking backup {clean(name)} of cluster {clean(args.name)}.", file=stream)
     if args.no_wait:
-        hint(f"boatyard get backups {clean(name)}", stream)
+        print_next_command(f"boatyard get backups {clean(name)}", stream)
     else:
-        backup_object = await _until_taken(client, backup_object, timeout=timeout, stream=stream)
+        backup_object = await _wait_until_taken(
+            client, backup_object, timeout=timeout, stream=stream
+        )
         status = backup_object.document.status
-        facts = f"{spell_size(status.bytes)}, version {clean(status.version)}"
+        facts = f"{format_size(status.bytes)}, version {clean(status.version)}"
         print(f"Backup {clean(name)} is ready: {facts}.", file=stream)
-        hint(f"boatyard restore cluster {clean(args.name)} --backup {clean(name)}", stream)
+        print_next_command(
+            f"boatyard restore cluster {clean(args.name)} --backup {clean(name)}", stream
+        )
     if args.output:
         print_object(backup_object, BACKUP, args.output)
 
 
-def default_name(cluster: str, now: datetime) -> str:
+def default_backup_name(cluster: str, now: datetime) -> str:
     """A name for a backup: the cluster's name and the time, cut to the longest valid name."""
     moment = now.strftime("%Y%m%d-%H%M%S")
     start = re.sub("[^a-z0-9-]", "-", cluster.lower())[: _LONGEST_NAME - len(moment) - 1]
     return f"{start.strip('-')}-{moment}"
 
 
-async def _until_taken(
-    client: Client, backup_object: Found, *, timeout: float, stream: TextIO
-) -> Found:
+async def _wait_until_taken(
+    client: Client, backup_object: ApiObject, *, timeout: float, stream: TextIO
+) -> ApiObject:
     """Polls until the backup is ready; prints its message whenever that changes."""
     name = clean(backup_object.document.metadata.name)
-    last_message, backoff = backup_object.document.status.message, Stretch()
+    last_message, backoff = backup_object.document.status.message, ReconnectBackoff()
     try:
         async with asyncio.timeout(timeout or None):
             while backup_object.document.status.state == BackupState.PENDING:
-                await backoff.rest()
+                await backoff.sleep()
                 backup_object = await client.get(BACKUP, backup_object.id)
                 message = backup_object.document.status.message
                 if message and message != last_message:
@@ -88,7 +92,7 @@ async def _until_taken(
                 last_message = message
     except TimeoutError as error:
         raise StillRunning(
-            f"backup {name} is not ready after {spell_duration(timeout)}; it goes on."
+            f"backup {name} is not ready after {format_duration(timeout)}; it goes on."
             f" Look again: boatyard get backups {name}"
         ) from error
     if backup_object.document.status.state != BackupState.READY:
@@ -104,19 +108,19 @@ async def delete_backup(client: Client, args: argparse.Namespace) -> None:
     print(f"Deleting backup {name}.")
     if args.no_wait:
         return
-    backoff = Stretch()
+    backoff = ReconnectBackoff()
     try:
         async with asyncio.timeout(timeout or None):
-            while await _is_there(client, backup_object.id):
-                await backoff.rest()
+            while await _exists(client, backup_object.id):
+                await backoff.sleep()
     except TimeoutError as error:
         raise StillRunning(
-            f"backup {name} is still there after {spell_duration(timeout)}; it goes away by itself"
+            f"backup {name} is still there after {format_duration(timeout)}; it goes away by itself"
         ) from error
     print(f"Backup {name} is gone.")
 
 
-async def _is_there(client: Client, id: str) -> bool:
+async def _exists(client: Client, id: str) -> bool:
     try:
         await client.get(BACKUP, id)
     except NotFound:

@@ -6,16 +6,16 @@ import argparse
 import sys
 from typing import TextIO
 
-from boatyard.cli.calling import call
-from boatyard.cli.following import DELETED, READY, follow_until
-from boatyard.cli.ordering import make_cluster, parse_sizes
+from boatyard.cli.cluster_flags import make_cluster, parse_sizes
+from boatyard.cli.cluster_progress import DELETED, READY, follow_until
 from boatyard.cli.output import print_object
 from boatyard.cli.screen import print_lines
-from boatyard.cli.tree import receipt_lines
-from boatyard.cli.words import clean, parse_duration
-from boatyard.client.client import Client, Found, quoted
+from boatyard.cli.server_call import call_server
+from boatyard.cli.text_format import clean, parse_duration
+from boatyard.cli.tree import format_receipt
+from boatyard.client.client import ApiObject, Client, quote_text
 from boatyard.client.kinds import BACKUP, CLUSTER, TEMPLATE, VERSION
-from boatyard.client.kubeconfig_file import known_contexts
+from boatyard.client.kubeconfig_file import find_known_contexts
 from boatyard.model.caller import SHARED
 from boatyard.model.errors import NotFound, Refused
 from boatyard.model.generated.boatyard import Explanation, Receipt
@@ -23,7 +23,7 @@ from boatyard.model.generated.osac import ClusterTemplate
 
 
 def create(args: argparse.Namespace) -> int:
-    return call(args, _create)
+    return call_server(args, _create)
 
 
 async def _create(client: Client, args: argparse.Namespace) -> None:
@@ -37,7 +37,7 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
     stream = sys.stderr if args.output else sys.stdout
     print(f"Ordered cluster {clean(args.name)} ({cluster_object.id}).", file=stream)
     if args.no_wait:
-        hint(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
+        print_next_command(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
     else:
         await follow_until(
             client,
@@ -48,19 +48,19 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
             timeout=timeout,
             stream=stream,
         )
-        hint(f"boatyard kubeconfig {clean(args.name)}", stream)
+        print_next_command(f"boatyard kubeconfig {clean(args.name)}", stream)
         cluster_object = await client.get(CLUSTER, cluster_object.id)
     if args.output:
         print_object(cluster_object, CLUSTER, args.output)
 
 
 def scale(args: argparse.Namespace) -> int:
-    return call(args, _scale)
+    return call_server(args, _scale)
 
 
 async def _scale(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    sizes = _new_sizes(args)
+    sizes = _parse_new_sizes(args)
     cluster_object = await client.find_one(CLUSTER, args.name)
     node_sets = cluster_object.document.spec.node_sets
     unknown = [name for name in sizes if name not in node_sets]
@@ -72,7 +72,7 @@ async def _scale(client: Client, args: argparse.Namespace) -> None:
     for name, size in sizes.items():
         print(f"Scaling cluster {clean(args.name)}: {clean(name)} {node_sets[name].size} → {size}")
     if args.no_wait:
-        hint(f"boatyard wait cluster {clean(args.name)} --for ready")
+        print_next_command(f"boatyard wait cluster {clean(args.name)} --for ready")
         return
     await follow_until(
         client,
@@ -87,7 +87,7 @@ async def _scale(client: Client, args: argparse.Namespace) -> None:
     )
 
 
-def _new_sizes(args: argparse.Namespace) -> dict[str, int]:
+def _parse_new_sizes(args: argparse.Namespace) -> dict[str, int]:
     texts = list(args.sizes)
     if args.node_set:
         if "=" in args.node_set and args.size is None:
@@ -107,12 +107,12 @@ def delete(args: argparse.Namespace) -> int:
     if args.kind == "backup":
         from boatyard.cli.backups import delete_backup
 
-        return call(args, delete_backup)
+        return call_server(args, delete_backup)
     if args.kind == "hub":
         from boatyard.cli.hubs import delete_hub
 
-        return call(args, delete_hub)
-    return call(args, _delete)
+        return call_server(args, delete_hub)
+    return call_server(args, _delete)
 
 
 async def _delete(client: Client, args: argparse.Namespace) -> None:
@@ -122,12 +122,14 @@ async def _delete(client: Client, args: argparse.Namespace) -> None:
     await client.delete_cluster(cluster_object.id)
     print(f"Deleting cluster {clean(args.name)} ({cluster_object.id}).")
     if args.no_wait:
-        hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
+        print_next_command(f"boatyard wait cluster {clean(args.name)} --for deleted")
         return
-    await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout, before=before)
+    await _wait_until_gone(
+        client, cluster_object.id, name=args.name, timeout=timeout, before=before
+    )
 
 
-async def _until_gone(
+async def _wait_until_gone(
     client: Client, id: str, *, name: str, timeout: float, before: Explanation | None = None
 ) -> None:
     explanation = await follow_until(
@@ -142,14 +144,14 @@ async def _until_gone(
     )
     receipt = explanation.receipt
     if receipt == Receipt():
-        receipt = await client.receipt(id)
-    print_lines(receipt_lines(explanation.name or name, receipt))
-    if known_contexts(id):
-        hint(f"boatyard kubeconfig {clean(explanation.name or name)} --remove")
+        receipt = await client.get_receipt(id)
+    print_lines(format_receipt(explanation.name or name, receipt))
+    if find_known_contexts(id):
+        print_next_command(f"boatyard kubeconfig {clean(explanation.name or name)} --remove")
 
 
 def wait(args: argparse.Namespace) -> int:
-    return call(args, _wait)
+    return call_server(args, _wait)
 
 
 async def _wait(client: Client, args: argparse.Namespace) -> None:
@@ -160,24 +162,24 @@ async def _wait(client: Client, args: argparse.Namespace) -> None:
         if args.goal != DELETED:
             raise
         # Gone already: the receipt is the proof; without one there never was such a cluster.
-        print_lines(receipt_lines(args.name, await client.receipt(args.name)))
+        print_lines(format_receipt(args.name, await client.get_receipt(args.name)))
         return
     if args.goal == DELETED:
-        await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
+        await _wait_until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
         return
     await follow_until(
         client,
         cluster_object.id,
         name=args.name,
         goal=args.goal,
-        doing=_doing(cluster_object),
+        doing=_progress_word(cluster_object),
         timeout=timeout,
         stream=sys.stdout,
     )
 
 
 def retry(args: argparse.Namespace) -> int:
-    return call(args, _retry)
+    return call_server(args, _retry)
 
 
 async def _retry(client: Client, args: argparse.Namespace) -> None:
@@ -189,17 +191,17 @@ async def _retry(client: Client, args: argparse.Namespace) -> None:
     deleting = cluster_object.document.metadata.deletion_timestamp is not None
     goal = DELETED if deleting else READY
     if args.no_wait:
-        hint(f"boatyard wait cluster {clean(args.name)} --for {goal}")
+        print_next_command(f"boatyard wait cluster {clean(args.name)} --for {goal}")
         return
     if deleting:
-        await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
+        await _wait_until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
         return
     await follow_until(
         client,
         cluster_object.id,
         name=args.name,
         goal=READY,
-        doing=_doing(cluster_object),
+        doing=_progress_word(cluster_object),
         timeout=timeout,
         stream=sys.stdout,
         before=before,
@@ -207,17 +209,17 @@ async def _retry(client: Client, args: argparse.Namespace) -> None:
     )
 
 
-def _doing(cluster_object: Found) -> str:
+def _progress_word(cluster_object: ApiObject) -> str:
     return "creating" if cluster_object.document.metadata.generation <= 1 else "progressing"
 
 
-def hint(command: str, stream: TextIO | None = None) -> None:
+def print_next_command(command: str, stream: TextIO | None = None) -> None:
     print(f"Next: {command}", file=stream or sys.stdout)
 
 
 async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, bool]:
     """The template with that id or name, and whether the id matched; own before shared."""
-    where = f"this.id == {quoted(key)} || this.metadata.name == {quoted(key)}"
+    where = f"this.id == {quote_text(key)} || this.metadata.name == {quote_text(key)}"
     rows = (await client.list(TEMPLATE, where=where)).rows
     templates: list[ClusterTemplate] = [row.document for row in rows]
     templates.sort(key=lambda template: (template.id != key, template.metadata.tenant == SHARED))
@@ -233,7 +235,7 @@ async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, boo
 
 async def find_version(client: Client, key: str) -> str:
     """The id of the version with that id, name or number."""
-    text = quoted(key)
+    text = quote_text(key)
     where = f"this.id == {text} || this.metadata.name == {text} || this.spec.version == {text}"
     rows = (await client.list(VERSION, where=where)).rows
     if rows:

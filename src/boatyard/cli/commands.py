@@ -9,10 +9,16 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cluster, name_kept
+from boatyard.cli.arguments import (
+    add_cluster_name,
+    add_object_name,
+    add_output,
+    add_timeout,
+    add_wait_flags,
+)
 from boatyard.cli.hub_commands import VERBS as HUB_VERBS
-from boatyard.cli.hub_commands import create_hub
-from boatyard.cli.template_commands import ACTS as TEMPLATE_ACTS
+from boatyard.cli.hub_commands import add_create_hub_flags
+from boatyard.cli.template_commands import ACTIONS as TEMPLATE_ACTS
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -77,7 +83,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 # --- flags ------------------------------------------------------------------------------------
 
 
-def _create(parser: argparse.ArgumentParser) -> None:
+def _add_create_nouns(parser: argparse.ArgumentParser) -> None:
     """Adds a subcommand per noun, because their flags and their help differ."""
     nouns = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
     for noun, run, line, example, flags in (
@@ -86,7 +92,7 @@ def _create(parser: argparse.ArgumentParser) -> None:
             "boatyard.cli.clusters:create",
             "order a cluster and watch it being built",
             "boatyard create cluster web-1 --template small --node-set compute=3",
-            _create_cluster,
+            _add_create_cluster_flags,
         ),
         (
             "hub",
@@ -94,21 +100,21 @@ def _create(parser: argparse.ArgumentParser) -> None:
             "register a hub and see whether it works",
             "boatyard create hub lyon-2 --kubeconfig hub.yaml --zone lyon"
             " --driver platform=hosted --setting hosted.platform=None",
-            create_hub,
+            add_create_hub_flags,
         ),
     ):
         add_verb(nouns, noun, run=run, line=line, example=example, flags=flags, remote=True)
         nouns.choices[noun].set_defaults(verb="create")
 
 
-def _template(parser: argparse.ArgumentParser) -> None:
+def _add_template_actions(parser: argparse.ArgumentParser) -> None:
     acts = parser.add_subparsers(title="what", metavar="ACT", dest="act", required=True)
     for name, run, line, example, flags, remote in TEMPLATE_ACTS:
         add_verb(acts, name, run=run, line=line, example=example, flags=flags, remote=remote)
         acts.choices[name].set_defaults(verb="template")
 
 
-def _create_cluster(parser: argparse.ArgumentParser) -> None:
+def _add_create_cluster_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
     parser.add_argument(
         "-t", "--template", required=True, help="template to order (boatyard get templates)"
@@ -155,7 +161,7 @@ def _create_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="label to put on it; may be given again",
     )
-    add_outcome(parser)
+    add_wait_flags(parser)
     add_output(parser, "json", "yaml", "name")
 
 
@@ -173,34 +179,34 @@ def _get(parser: argparse.ArgumentParser) -> None:
 
 
 def _scale(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "sizes", nargs="*", metavar="SET=SIZE", help="node sets and their new sizes"
     )
     parser.add_argument("--node-set", default="", metavar="SET", help="node set, with --size")
     parser.add_argument("--size", type=int, default=None, metavar="N", help="its new size")
-    add_outcome(parser)
+    add_wait_flags(parser)
 
 
 def _delete(parser: argparse.ArgumentParser) -> None:
-    name_kept(parser)
-    add_outcome(parser)
+    add_object_name(parser)
+    add_wait_flags(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     add_output(parser, "json", "yaml")
 
 
 def _events(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "--limit", type=int, default=None, metavar="N", help="at most N, the newest"
     )
     parser.add_argument("-w", "--watch", action="store_true", help="then show more as they happen")
 
 
-def _secret(parser: argparse.ArgumentParser) -> None:
+def _add_secret_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
     parser.add_argument(
         "-o", "--output", default="", metavar="FILE", help="write it there, mode 0600; - for stdout"
@@ -208,7 +214,7 @@ def _secret(parser: argparse.ArgumentParser) -> None:
 
 
 def _kubeconfig(parser: argparse.ArgumentParser) -> None:
-    _secret(parser)
+    _add_secret_flags(parser)
     parser.add_argument(
         "--for",
         dest="user",
@@ -232,7 +238,7 @@ def _kubeconfig(parser: argparse.ArgumentParser) -> None:
 
 
 def _wait(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "--for",
         dest="goal",
@@ -240,12 +246,12 @@ def _wait(parser: argparse.ArgumentParser) -> None:
         default="ready",
         help="(default: ready)",
     )
-    add_waiting(parser)
+    add_timeout(parser)
 
 
 def _retry(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
-    add_outcome(parser)
+    add_cluster_name(parser)
+    add_wait_flags(parser)
 
 
 def _login(parser: argparse.ArgumentParser) -> None:
@@ -256,7 +262,7 @@ def _login(parser: argparse.ArgumentParser) -> None:
 
 
 def _logs(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "-f",
         "--follow",
@@ -273,30 +279,30 @@ def _logs(parser: argparse.ArgumentParser) -> None:
 
 
 def _hibernate(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "--deep",
         action="store_true",
         help="stop it; without this it stands still, and is stopped by itself after a while",
     )
-    add_outcome(parser)
+    add_wait_flags(parser)
 
 
 def _resume(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
-    add_outcome(parser)
+    add_cluster_name(parser)
+    add_wait_flags(parser)
 
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "--to", required=True, metavar="VERSION", help="version to move to (boatyard get versions)"
     )
-    add_outcome(parser)
+    add_wait_flags(parser)
 
 
 def _backup(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument(
         "--name",
         dest="backup_name",
@@ -307,15 +313,15 @@ def _backup(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", default="", metavar="DIR", help="folder on the hub's machine (operators only)"
     )
-    add_outcome(parser)
+    add_wait_flags(parser)
     add_output(parser, "json", "yaml", "name")
 
 
 def _restore(parser: argparse.ArgumentParser) -> None:
-    name_cluster(parser)
+    add_cluster_name(parser)
     parser.add_argument("--backup", required=True, metavar="B", help="name or id of the backup")
     parser.add_argument("--yes", action="store_true", help="do not ask: what came since is lost")
-    add_outcome(parser)
+    add_wait_flags(parser)
 
 
 _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
@@ -345,7 +351,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "boatyard.cli.clusters:create",
         "order a cluster and watch it being built, or register a hub",
         "boatyard create cluster web-1 --template small --node-set compute=3",
-        _create,
+        _add_create_nouns,
     ),
     (
         "get",
@@ -359,7 +365,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "boatyard.cli.describe:describe",
         "show one cluster, backup or hub in full",
         "boatyard describe cluster web-1",
-        name_kept,
+        add_object_name,
     ),
     (
         "scale",
@@ -408,7 +414,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "boatyard.cli.templates:list_templates",
         "list templates, show one with its form, check a role, publish it",
         "boatyard template lint templates/roles/web_small",
-        _template,
+        _add_template_actions,
     ),
     (
         "kubeconfig",
@@ -422,11 +428,11 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "boatyard.cli.credentials:password",
         "fetch the password of a cluster's administrator",
         "boatyard password web-1 -o -",
-        _secret,
+        _add_secret_flags,
     ),
     (
         "logs",
-        "boatyard.cli.story:logs",
+        "boatyard.cli.logs:logs",
         "tell what the role of a cluster's template does or has done, task by task",
         "boatyard logs cluster web-1 -f",
         _logs,

@@ -7,29 +7,29 @@ import shlex
 import sys
 from pathlib import Path
 
-from boatyard.cli.calling import call
-from boatyard.cli.exits import DONE, report
-from boatyard.cli.words import clean, parse_duration
+from boatyard.cli.exit_codes import DONE, report_error
+from boatyard.cli.server_call import call_server
+from boatyard.cli.text_format import clean, parse_duration
 from boatyard.client import kubeconfig as merging
-from boatyard.client.client import Client, Found, IssuedAccess
+from boatyard.client.client import ApiObject, Client, IssuedAccess
 from boatyard.client.config import write_private_file
 from boatyard.client.kinds import CLUSTER
-from boatyard.client.kubeconfig import Owner, Removed
-from boatyard.client.kubeconfig_file import Edited, edit_kubeconfig, find_kubeconfig
+from boatyard.client.kubeconfig import EntryOwner, RemovalResult
+from boatyard.client.kubeconfig_file import EditResult, edit_kubeconfig, find_kubeconfig
 from boatyard.model.errors import BoatyardError, Refused
 
-_LONGEST_SECONDS = 2**31 - 1  # the field's maximum; the server checks the real bound
-_USERS = "boatyard:"  # the prefix of users in issued certificates
+_LONGEST_TTL_SECONDS = 2**31 - 1  # the field's maximum; the server checks the real bound
+_USER_PREFIX = "boatyard:"  # the prefix of users in issued certificates
 
 
 def kubeconfig(args: argparse.Namespace) -> int:
     try:
         _check_flags(args)
         if args.remove:
-            return _remove(args)
+            return _remove_from_kubeconfig(args)
     except (BoatyardError, OSError) as error:
-        return report(error)
-    return call(args, _kubeconfig)
+        return report_error(error)
+    return call_server(args, _kubeconfig)
 
 
 def _check_flags(args: argparse.Namespace) -> None:
@@ -42,30 +42,32 @@ def _check_flags(args: argparse.Namespace) -> None:
 async def _kubeconfig(client: Client, args: argparse.Namespace) -> None:
     cluster_object = await client.find_one(CLUSTER, args.name)
     issued = await _issue(client, cluster_object, args) if args.user or args.ttl else None
-    secret = issued.kubeconfig if issued else await client.kubeconfig(cluster_object.id)
+    secret = issued.kubeconfig if issued else await client.get_kubeconfig(cluster_object.id)
     if args.output == "-":
-        _deliver(secret, "-")
+        _write_secret(secret, "-")
         return
     if issued:
         expiry = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         print(f"Issued to {clean(issued.user)}, valid until {expiry}.")
     if args.output:
-        _deliver(secret, args.output)
+        _write_secret(secret, args.output)
         print(f"Wrote {clean(args.output)}, readable by you only.")
-        _next("--kubeconfig", args.output)
+        _print_next_command("--kubeconfig", args.output)
         return
-    user = issued.user.removeprefix(_USERS) if issued else ""
-    _merge(secret, _owner(client, cluster_object, user), args)
+    user = issued.user.removeprefix(_USER_PREFIX) if issued else ""
+    _merge_kubeconfig(secret, _make_owner(client, cluster_object, user), args)
 
 
-async def _issue(client: Client, cluster_object: Found, args: argparse.Namespace) -> IssuedAccess:
-    seconds = min(int(parse_duration(args.ttl)), _LONGEST_SECONDS) if args.ttl else None
-    return await client.issue(cluster_object.id, user=args.user, seconds=seconds)
+async def _issue(
+    client: Client, cluster_object: ApiObject, args: argparse.Namespace
+) -> IssuedAccess:
+    seconds = min(int(parse_duration(args.ttl)), _LONGEST_TTL_SECONDS) if args.ttl else None
+    return await client.issue_kubeconfig(cluster_object.id, user=args.user, seconds=seconds)
 
 
-def _owner(client: Client, cluster_object: Found, user: str) -> Owner:
+def _make_owner(client: Client, cluster_object: ApiObject, user: str) -> EntryOwner:
     metadata = cluster_object.document.metadata
-    return Owner(
+    return EntryOwner(
         cluster=cluster_object.id,
         name=metadata.name or cluster_object.id,
         server=client.target.address,
@@ -75,33 +77,33 @@ def _owner(client: Client, cluster_object: Found, user: str) -> Owner:
     )
 
 
-def _merge(secret: str, owner: Owner, args: argparse.Namespace) -> None:
+def _merge_kubeconfig(secret: str, owner: EntryOwner, args: argparse.Namespace) -> None:
     context = args.context or "-".join(filter(None, ("boatyard", owner.name, owner.user)))
     path = find_kubeconfig()
 
     def change(text: str) -> str:
-        return merging.merge(text, secret, context=context, owner=owner, switch=args.switch)
+        return merging.merge_cluster(text, secret, context=context, owner=owner, switch=args.switch)
 
     edited = edit_kubeconfig(path, change)
     print(f"Merged into {clean(str(path))} as context {clean(context)}, readable by you only.")
-    _tell_backup(edited)
+    _print_backup_note(edited)
     if args.switch:
         print("Next: kubectl get nodes")
     else:
-        _next("--context", context)
+        _print_next_command("--context", context)
 
 
-def _remove(args: argparse.Namespace) -> int:
+def _remove_from_kubeconfig(args: argparse.Namespace) -> int:
     """Removes a cluster from your kubeconfig. Needs no server: the cluster may be gone."""
     path = find_kubeconfig()
     if not path.exists():
         print(f"There is no {clean(str(path))}; nothing to remove.")
         return DONE
-    removed = Removed("")
+    removed = RemovalResult("")
 
     def change(text: str) -> str:
         nonlocal removed
-        removed = merging.remove(text, args.name, context=args.context, user=args.user)
+        removed = merging.remove_cluster(text, args.name, context=args.context, user=args.user)
         return removed.text
 
     edited = edit_kubeconfig(path, change)
@@ -112,31 +114,31 @@ def _remove(args: argparse.Namespace) -> int:
     print(f"Removed from {clean(str(path))}: {names}, with its user and cluster.")
     if removed.broken:
         print(f"These used them and lead nowhere now: {', '.join(map(clean, removed.broken))}.")
-    _tell_backup(edited)
+    _print_backup_note(edited)
     return DONE
 
 
-def _tell_backup(edited: Edited) -> None:
+def _print_backup_note(edited: EditResult) -> None:
     if edited.backup is not None:
         print(f"Its comments are lost; as it was: {clean(str(edited.backup))}")
 
 
-def _next(flag: str, value: str) -> None:
+def _print_next_command(flag: str, value: str) -> None:
     print(f"Next: kubectl {flag} {shlex.quote(clean(value))} get nodes")
 
 
 def password(args: argparse.Namespace) -> int:
-    return call(args, _password)
+    return call_server(args, _password)
 
 
 async def _password(client: Client, args: argparse.Namespace) -> None:
     if not args.output:
         raise Refused("say where the password goes: -o FILE, or -o - to print it")
     cluster_object = await client.find_one(CLUSTER, args.name)
-    _deliver(await client.password(cluster_object.id), args.output)
+    _write_secret(await client.get_password(cluster_object.id), args.output)
 
 
-def _deliver(secret: str, path: str) -> None:
+def _write_secret(secret: str, path: str) -> None:
     text = secret if secret.endswith("\n") else secret + "\n"
     if path == "-":
         sys.stdout.write(text)

@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Iterable
 from datetime import datetime
 
-from boatyard.cli.calling import call
-from boatyard.cli.output import columns
+from boatyard.cli.output import format_columns
+from boatyard.cli.server_call import call_server
 from boatyard.cli.tables import (
     backup_state,
     cluster_state,
-    hub_load,
-    pairs,
-    reference,
-    word,
+    format_enum,
+    format_hub_load,
+    format_pairs,
+    format_reference,
 )
-from boatyard.cli.words import age, clean, spell_size, terminal_now
+from boatyard.cli.text_format import clean, format_age, format_size, terminal_now
 from boatyard.client.client import Client
 from boatyard.client.kinds import BACKUP, CLUSTER, HUB
 from boatyard.model.generated.boatyard import Backup
@@ -24,7 +24,7 @@ from boatyard.model.generated.osac import Cluster, Hub
 
 
 def describe(args: argparse.Namespace) -> int:
-    return call(args, _describe)
+    return call_server(args, _describe)
 
 
 async def _describe(client: Client, args: argparse.Namespace) -> None:
@@ -51,10 +51,10 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
         ("Tenant", metadata.tenant),
         ("Project", metadata.project),
         ("State", cluster_state(cluster)),
-        ("Template", reference(spec.template)),
-        ("Version", reference(spec.version)),
-        ("Running", status.version if _is_another(cluster) else ""),
-        ("Rest", word(status.rest) if status.rest else ""),
+        ("Template", format_reference(spec.template)),
+        ("Version", format_reference(spec.version)),
+        ("Running", status.version if _runs_other_version(cluster) else ""),
+        ("Rest", format_enum(status.rest) if status.rest else ""),
         ("Zone", spec.zone),
         ("API", status.api_url),
         ("Console", status.console_url),
@@ -62,17 +62,19 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
         ("Service CIDR", (network.service_cidr if network else None) or ""),
         (
             "Parameters",
-            pairs({key: value.get("value") for key, value in spec.template_parameters.items()}),
+            format_pairs(
+                {key: value.get("value") for key, value in spec.template_parameters.items()}
+            ),
         ),
-        ("Labels", pairs(metadata.labels)),
+        ("Labels", format_pairs(metadata.labels)),
         ("Creator", metadata.creator),
-        ("Age", age(metadata.creation_timestamp, now)),
+        ("Age", format_age(metadata.creation_timestamp, now)),
     ]
     lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
     sets = [
         (
             name,
-            reference(node_set.host_type),
+            format_reference(node_set.host_type),
             str(node_set.size),
             str(status.node_sets[name].size if name in status.node_sets else 0),
             str(status.ready_nodes.get(name, 0)),
@@ -80,12 +82,12 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
         for name, node_set in sorted(spec.node_sets.items())
     ]
     lines += ["", "Node sets:"]
-    lines += _indented(columns(("NAME", "HOST TYPE", "WANTED", "THERE", "READY"), sets))
+    lines += _indent_lines(format_columns(("NAME", "HOST TYPE", "WANTED", "THERE", "READY"), sets))
     conditions = [
         (
-            word(condition.type),
-            word(condition.status),
-            age(condition.last_transition_time, now),
+            format_enum(condition.type),
+            format_enum(condition.status),
+            format_age(condition.last_transition_time, now),
             condition.reason or "",
             condition.message or "",
         )
@@ -93,8 +95,10 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
     ]
     if conditions:
         lines += ["", "Conditions:"]
-        lines += _indented(columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions))
-    lines += ["", "Next:", *_indented(_next(name, cluster_state(cluster)))]
+        lines += _indent_lines(
+            format_columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions)
+        )
+    lines += ["", "Next:", *_indent_lines(_list_next_commands(name, cluster_state(cluster)))]
     return lines
 
 
@@ -110,20 +114,20 @@ def backup_lines(backup: Backup, *, now: datetime) -> list[str]:
         ("State", backup_state(backup)),
         ("Cluster", f"{status.cluster_name} ({spec.cluster})"),
         ("Version", status.version),
-        ("Size", spell_size(status.bytes) if status.bytes else ""),
+        ("Size", format_size(status.bytes) if status.bytes else ""),
         ("SHA-256", status.sha256),
-        ("Taken", f"{age(status.taken_at, now)} ago" if status.taken_at else ""),
+        ("Taken", f"{format_age(status.taken_at, now)} ago" if status.taken_at else ""),
         ("Message", status.message),
         ("Hub", status.hub),
         ("Place", status.place),
         ("Cause", status.cause),
         ("Creator", metadata.creator),
-        ("Age", age(metadata.creation_timestamp, now)),
+        ("Age", format_age(metadata.creation_timestamp, now)),
     ]
     lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
     if backup_state(backup) == "READY":
         lines += ["", "Next:"]
-        lines += _indented(
+        lines += _indent_lines(
             [
                 f"boatyard restore cluster {cluster} --backup {name}",
                 f"boatyard create cluster NEW --template T --from-backup {name}",
@@ -139,27 +143,27 @@ def hub_lines(hub: Hub, *, now: datetime) -> list[str]:
     facts = [
         ("Name", name),
         ("ID", hub.id),
-        ("State", word(status.state)),
+        ("State", format_enum(status.state)),
         ("Cordoned", "yes" if spec.cordoned else ""),
         ("Orders in", "its Kubernetes" if spec.kubeconfig else "the ledger (embedded)"),
         ("Version", status.version),
         ("Namespace", spec.namespace),
         ("Zone", spec.zone),
-        ("In use", hub_load(hub, now)),
+        ("In use", format_hub_load(hub, now)),
         ("Templates", ",".join(spec.templates)),
-        ("Drivers", pairs(spec.drivers)),
-        ("Settings", pairs(spec.settings)),
-        ("Hub labels", pairs(spec.labels)),
-        ("Labels", pairs(metadata.labels)),
+        ("Drivers", format_pairs(spec.drivers)),
+        ("Settings", format_pairs(spec.settings)),
+        ("Hub labels", format_pairs(spec.labels)),
+        ("Labels", format_pairs(metadata.labels)),
         ("Creator", metadata.creator),
-        ("Age", age(metadata.creation_timestamp, now)),
+        ("Age", format_age(metadata.creation_timestamp, now)),
     ]
     lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
     conditions = [
         (
-            word(condition.type),
-            word(condition.status) if condition.status else "UNKNOWN",
-            age(condition.last_transition_time, now),
+            format_enum(condition.type),
+            format_enum(condition.status) if condition.status else "UNKNOWN",
+            format_age(condition.last_transition_time, now),
             condition.reason,
             condition.message,
         )
@@ -167,19 +171,21 @@ def hub_lines(hub: Hub, *, now: datetime) -> list[str]:
     ]
     if conditions:
         lines += ["", "Conditions:"]
-        lines += _indented(columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions))
+        lines += _indent_lines(
+            format_columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions)
+        )
     remedies = [condition.remedy for condition in status.conditions if condition.remedy]
-    lines += ["", "Next:", *_indented([*map(clean, remedies), f"boatyard hub check {name}"])]
+    lines += ["", "Next:", *_indent_lines([*map(clean, remedies), f"boatyard hub check {name}"])]
     return lines
 
 
-def _is_another(cluster: Cluster) -> bool:
+def _runs_other_version(cluster: Cluster) -> bool:
     """Whether the cluster runs another version than its spec names; the spec has a name such as 4-17-1 for 4.17.1."""
-    running, desired = cluster.status.version, reference(cluster.spec.version)
+    running, desired = cluster.status.version, format_reference(cluster.spec.version)
     return bool(running) and running.replace(".", "-") not in desired.replace(".", "-")
 
 
-def _next(name: str, state: str) -> list[str]:
+def _list_next_commands(name: str, state: str) -> list[str]:
     if state == "HIBERNATED":
         return [f"boatyard resume cluster {name}"]
     if state == "READY":
@@ -187,5 +193,5 @@ def _next(name: str, state: str) -> list[str]:
     return [f"boatyard explain cluster {name}", f"boatyard events cluster {name}"]
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
+def _indent_lines(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from boatyard.cli.arguments import add_output
 
 
-def create_hub(parser: argparse.ArgumentParser) -> None:
+def add_create_hub_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument(
@@ -31,12 +31,14 @@ def create_hub(parser: argparse.ArgumentParser) -> None:
         default="",
         help="where our own objects are on it (default: boatyard-system)",
     )
-    _pairs(parser, "--driver", "PORT=NAME", "driver of a port, such as platform=hosted")
-    _pairs(parser, "--setting", "KEY=VALUE", "setting of a driver, or of how it is reached")
-    _pairs(
+    _add_pairs_flag(parser, "--driver", "PORT=NAME", "driver of a port, such as platform=hosted")
+    _add_pairs_flag(
+        parser, "--setting", "KEY=VALUE", "setting of a driver, or of how it is reached"
+    )
+    _add_pairs_flag(
         parser, "--capacity", "TYPE=COUNT", "hosts of a type, or clusters=COUNT (default: found)"
     )
-    _pairs(parser, "-l", "KEY=VALUE", "label that templates may ask for", long="--label")
+    _add_pairs_flag(parser, "-l", "KEY=VALUE", "label that templates may ask for", long="--label")
     parser.add_argument(
         "--template",
         action="append",
@@ -51,7 +53,7 @@ def create_hub(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml", "name")
 
 
-def _pairs(
+def _add_pairs_flag(
     parser: argparse.ArgumentParser, flag: str, form: str, words: str, long: str = ""
 ) -> None:
     parser.add_argument(

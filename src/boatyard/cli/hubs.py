@@ -8,21 +8,21 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from boatyard.cli.calling import call
-from boatyard.cli.clusters import hint
-from boatyard.cli.exits import DONE, FAILED, Unsuccessful
-from boatyard.cli.ordering import parse_pairs, parse_sizes
-from boatyard.cli.output import as_data, as_form, columns, print_object
-from boatyard.cli.tables import word
-from boatyard.cli.words import clean
-from boatyard.client.client import Client, Found, Stretch
-from boatyard.client.hub_kubeconfig import flattened
+from boatyard.cli.cluster_flags import parse_pairs, parse_sizes
+from boatyard.cli.clusters import print_next_command
+from boatyard.cli.exit_codes import DONE, FAILED, Unsuccessful
+from boatyard.cli.output import format_columns, format_data, print_object, to_dict
+from boatyard.cli.server_call import call_server
+from boatyard.cli.tables import format_enum
+from boatyard.cli.text_format import clean
+from boatyard.client.client import ApiObject, Client, ReconnectBackoff
+from boatyard.client.hub_kubeconfig import flatten_kubeconfig
 from boatyard.client.kinds import HUB
 from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import HubFinding, HubFindingResult, HubReport
 from boatyard.model.generated.osac import Hub, HubSpec, HubState, Metadata
 
-_FIRST_LOOK_SECONDS = 40.0
+_FIRST_CHECK_SECONDS = 40.0
 _RESULTS = {
     HubFindingResult.PASSED: "ok",
     HubFindingResult.WARNED: "warning",
@@ -31,7 +31,7 @@ _RESULTS = {
 
 
 def create(args: argparse.Namespace) -> int:
-    return call(args, _create)
+    return call_server(args, _create)
 
 
 async def _create(client: Client, args: argparse.Namespace) -> None:
@@ -41,11 +41,11 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
     name = clean(args.name)
     print(f"Registered hub {name}.", file=stream)
     if not args.no_wait:
-        hub_object = await _until_looked_at(client, hub_object)
+        hub_object = await _wait_until_observed(client, hub_object)
     if args.output:
         print_object(hub_object, HUB, args.output)
     if not args.no_wait:
-        _tell(hub_object.document, name, stream)
+        _print_readiness(hub_object.document, name, stream)
 
 
 def make_hub(args: argparse.Namespace) -> Hub:
@@ -72,26 +72,26 @@ def make_hub(args: argparse.Namespace) -> Hub:
 def read_kubeconfig(args: argparse.Namespace) -> bytes:
     """The kubeconfig to send: one context, with the contents of the files it names."""
     if args.kubeconfig == "-":
-        return flattened(sys.stdin.buffer.read(), args.context, Path())
+        return flatten_kubeconfig(sys.stdin.buffer.read(), args.context, Path())
     path = Path(args.kubeconfig)
-    return flattened(path.read_bytes(), args.context, path.parent)
+    return flatten_kubeconfig(path.read_bytes(), args.context, path.parent)
 
 
-async def _until_looked_at(client: Client, hub_object: Found) -> Found:
+async def _wait_until_observed(client: Client, hub_object: ApiObject) -> ApiObject:
     """Polls until a worker has observed the hub's current generation, or the timeout is over."""
-    backoff = Stretch()
+    backoff = ReconnectBackoff()
     generation = hub_object.document.metadata.generation
     try:
-        async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+        async with asyncio.timeout(_FIRST_CHECK_SECONDS):
             while hub_object.document.status.observed_generation < generation:
-                await backoff.rest()
+                await backoff.sleep()
                 hub_object = await client.get(HUB, hub_object.id)
     except TimeoutError:
         return hub_object
     return hub_object
 
 
-def _tell(hub: Hub, name: str, stream: TextIO) -> None:
+def _print_readiness(hub: Hub, name: str, stream: TextIO) -> None:
     """Prints that the hub is ready. Unsuccessful, with the problem and its remedy, when it is not."""
     status = hub.status
     if status.observed_generation < hub.metadata.generation:
@@ -101,9 +101,10 @@ def _tell(hub: Hub, name: str, stream: TextIO) -> None:
         print(f"Hub {name} is ready{version}.", file=stream)
         return
     remedy = next((condition.remedy for condition in status.conditions if condition.remedy), "")
-    hint(f"boatyard hub check {name}", stream)
+    print_next_command(f"boatyard hub check {name}", stream)
     raise Unsuccessful(
-        f"hub {name} is {word(status.state)}: {status.message}" + (f"; {remedy}" if remedy else "")
+        f"hub {name} is {format_enum(status.state)}: {status.message}"
+        + (f"; {remedy}" if remedy else "")
     )
 
 
@@ -112,7 +113,7 @@ def _tell(hub: Hub, name: str, stream: TextIO) -> None:
 
 def hub(args: argparse.Namespace) -> int:
     actions = {"check": _check, "prepare": _prepare, "credentials": _credentials}
-    return call(args, actions[args.act])
+    return call_server(args, actions[args.act])
 
 
 async def _check(client: Client, args: argparse.Namespace) -> int:
@@ -120,34 +121,34 @@ async def _check(client: Client, args: argparse.Namespace) -> int:
         return await _prepare(client, args)
     message, report = await client.check_hub(args.name)
     if args.output:
-        print(as_form(as_data(message), args.output))
+        print(format_data(to_dict(message), args.output))
     else:
-        print("\n".join(report_lines(report)))
+        print("\n".join(format_report(report)))
     return DONE if report.ready else FAILED
 
 
 async def _prepare(client: Client, args: argparse.Namespace) -> int:
     actions, message, report = await client.prepare_hub(args.name)
     if args.output:
-        print(as_form(as_data(message), args.output))
+        print(format_data(to_dict(message), args.output))
         return DONE if report.ready else FAILED
     print("\n".join(clean(action) for action in actions or ("Nothing was missing",)))
     open_findings = [
         finding for finding in report.findings if finding.result != HubFindingResult.PASSED
     ]
     print()
-    print("\n".join(report_lines(report, open_findings)))
+    print("\n".join(format_report(report, open_findings)))
     return DONE if report.ready else FAILED
 
 
-def report_lines(report: HubReport, findings: list[HubFinding] | None = None) -> list[str]:
+def format_report(report: HubReport, findings: list[HubFinding] | None = None) -> list[str]:
     """A table of the findings, and a last line on whether the hub takes orders."""
     shown_findings = report.findings if findings is None else findings
     rows = [
         (finding.check, _RESULTS.get(finding.result, "-"), finding.message, finding.remedy)
         for finding in shown_findings
     ]
-    lines = columns(("CHECK", "RESULT", "FOUND", "REMEDY"), rows) if rows else []
+    lines = format_columns(("CHECK", "RESULT", "FOUND", "REMEDY"), rows) if rows else []
     failure_count = sum(finding.result == HubFindingResult.FAILED for finding in report.findings)
     things = "one thing is" if failure_count == 1 else f"{failure_count} things are"
     name = clean(report.hub)
@@ -172,18 +173,20 @@ async def _credentials(client: Client, args: argparse.Namespace) -> None:
         print(f"Hub {name} has these credentials already.")
         return
     print(f"Replaced the credentials of hub {name}.")
-    _tell((await _until_looked_at(client, changed_object)).document, name, sys.stdout)
+    _print_readiness(
+        (await _wait_until_observed(client, changed_object)).document, name, sys.stdout
+    )
 
 
 # --- whether it takes orders ---------------------------------------------------------------------
 
 
 def cordon(args: argparse.Namespace) -> int:
-    return call(args, _cordon)
+    return call_server(args, _cordon)
 
 
 def uncordon(args: argparse.Namespace) -> int:
-    return call(args, _uncordon)
+    return call_server(args, _uncordon)
 
 
 async def _cordon(client: Client, args: argparse.Namespace) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from boatyard.cli.calling import call
-from boatyard.cli.clusters import find_version, hint
-from boatyard.cli.following import HIBERNATED, READY, follow_until
-from boatyard.cli.words import age, clean, parse_duration, terminal_now
-from boatyard.client.client import Client, Found
+from boatyard.cli.cluster_progress import HIBERNATED, READY, follow_until
+from boatyard.cli.clusters import find_version, print_next_command
+from boatyard.cli.server_call import call_server
+from boatyard.cli.text_format import clean, format_age, parse_duration, terminal_now
+from boatyard.client.client import ApiObject, Client
 from boatyard.client.kinds import BACKUP, CLUSTER
 from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import Backup, Explanation
@@ -17,7 +17,7 @@ from boatyard.model.generated.osac import Cluster, ClusterRest
 
 
 def hibernate(args: argparse.Namespace) -> int:
-    return call(args, _hibernate)
+    return call_server(args, _hibernate)
 
 
 async def _hibernate(client: Client, args: argparse.Namespace) -> None:
@@ -28,16 +28,16 @@ async def _hibernate(client: Client, args: argparse.Namespace) -> None:
     needs_change = cluster_object.document.spec.rest < rest  # one that rests deeper stays as it is
     _, before = await client.explain(cluster_object.id)
     if needs_change:
-        await client.rest_cluster(cluster_object.id, rest)
+        await client.set_cluster_rest(cluster_object.id, rest)
     print(
         f"Putting cluster {name} to rest."
         if needs_change
         else f"Cluster {name} was put to rest before."
     )
     if args.no_wait:
-        hint(f"boatyard wait cluster {name} --for hibernated")
+        print_next_command(f"boatyard wait cluster {name} --for hibernated")
         return
-    await _follow(
+    await _follow_change(
         client,
         cluster_object,
         args,
@@ -47,11 +47,11 @@ async def _hibernate(client: Client, args: argparse.Namespace) -> None:
         before=before,
         moved=needs_change,
     )
-    hint(f"boatyard resume cluster {name}")
+    print_next_command(f"boatyard resume cluster {name}")
 
 
 def resume(args: argparse.Namespace) -> int:
-    return call(args, _resume)
+    return call_server(args, _resume)
 
 
 async def _resume(client: Client, args: argparse.Namespace) -> None:
@@ -61,12 +61,12 @@ async def _resume(client: Client, args: argparse.Namespace) -> None:
     needs_change = cluster_object.document.spec.rest != ClusterRest.AWAKE
     _, before = await client.explain(cluster_object.id)
     if needs_change:
-        await client.rest_cluster(cluster_object.id, ClusterRest.AWAKE)
+        await client.set_cluster_rest(cluster_object.id, ClusterRest.AWAKE)
     print(f"Waking cluster {name}." if needs_change else f"Cluster {name} does not rest.")
     if args.no_wait:
-        hint(f"boatyard wait cluster {name} --for ready")
+        print_next_command(f"boatyard wait cluster {name} --for ready")
         return
-    await _follow(
+    await _follow_change(
         client,
         cluster_object,
         args,
@@ -78,7 +78,7 @@ async def _resume(client: Client, args: argparse.Namespace) -> None:
 
 
 def upgrade(args: argparse.Namespace) -> int:
-    return call(args, _upgrade)
+    return call_server(args, _upgrade)
 
 
 async def _upgrade(client: Client, args: argparse.Namespace) -> None:
@@ -89,25 +89,25 @@ async def _upgrade(client: Client, args: argparse.Namespace) -> None:
     changed_object = await client.upgrade_cluster(cluster_object.id, version)
     name = clean(args.name)
     print(
-        f"Upgrading cluster {name}: {clean(_running(cluster_object.document))} → {clean(args.to)}"
+        f"Upgrading cluster {name}: {clean(_running_version(cluster_object.document))} → {clean(args.to)}"
     )
     if args.no_wait:
-        hint(f"boatyard wait cluster {name} --for ready")
+        print_next_command(f"boatyard wait cluster {name} --for ready")
         return
     moved = (
         changed_object.document.metadata.generation != cluster_object.document.metadata.generation
     )
-    await _follow(
+    await _follow_change(
         client, cluster_object, args, doing="upgrading", timeout=timeout, before=before, moved=moved
     )
 
 
-def _running(cluster: Cluster) -> str:
+def _running_version(cluster: Cluster) -> str:
     return cluster.status.version or cluster.spec.version.name or cluster.spec.version.id
 
 
 def restore(args: argparse.Namespace) -> int:
-    return call(args, _restore)
+    return call_server(args, _restore)
 
 
 async def _restore(client: Client, args: argparse.Namespace) -> None:
@@ -120,19 +120,19 @@ async def _restore(client: Client, args: argparse.Namespace) -> None:
     name = clean(args.name)
     print(f"Restoring cluster {name} from backup {clean(args.backup)}.")
     if args.no_wait:
-        hint(f"boatyard wait cluster {name} --for ready")
+        print_next_command(f"boatyard wait cluster {name} --for ready")
         return
-    await _follow(
+    await _follow_change(
         client, cluster_object, args, doing="restoring", timeout=timeout, before=before, moved=True
     )
 
 
-def _confirm(cluster_object: Found, backup: Backup, args: argparse.Namespace) -> None:
+def _confirm(cluster_object: ApiObject, backup: Backup, args: argparse.Namespace) -> None:
     """Asks the user to type the cluster's name, because everything newer than the backup is lost for good."""
     if args.yes:
         return
     name = clean(cluster_object.document.metadata.name or cluster_object.id)
-    backup_age = age(backup.status.taken_at, terminal_now())
+    backup_age = format_age(backup.status.taken_at, terminal_now())
     warning = (
         f"everything in cluster {name} that is newer than the backup ({backup_age} old) is lost"
     )
@@ -144,9 +144,9 @@ def _confirm(cluster_object: Found, backup: Backup, args: argparse.Namespace) ->
         raise Refused("that is not its name; nothing was changed")
 
 
-async def _follow(
+async def _follow_change(
     client: Client,
-    cluster_object: Found,
+    cluster_object: ApiObject,
     args: argparse.Namespace,
     *,
     doing: str,

@@ -8,20 +8,27 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-from boatyard.cli.calling import call
-from boatyard.cli.output import aligned, as_data, as_form, columns, print_names, print_objects
+from boatyard.cli.output import (
+    align_cells,
+    format_columns,
+    format_data,
+    print_names,
+    print_objects,
+    to_dict,
+)
 from boatyard.cli.output import print_object as print_one
-from boatyard.cli.tables import table
-from boatyard.cli.words import clean, terminal_now
-from boatyard.client.client import Client, Found, Listing, quoted
-from boatyard.client.connection import as_struct
-from boatyard.client.kinds import Kind, find_kind
+from boatyard.cli.server_call import call_server
+from boatyard.cli.tables import list_columns
+from boatyard.cli.text_format import clean, terminal_now
+from boatyard.client.client import ApiObject, Client, Listing, quote_text
+from boatyard.client.connection import to_struct
+from boatyard.client.kinds import ClientKind, find_kind
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.model.generated.osac import EventType
 
 
 def get(args: argparse.Namespace) -> int:
-    return call(args, _get)
+    return call_server(args, _get)
 
 
 async def _get(client: Client, args: argparse.Namespace) -> None:
@@ -35,7 +42,7 @@ async def _get(client: Client, args: argparse.Namespace) -> None:
             raise Refused("--watch goes with the table, -o wide or -o json, and without --limit")
         await _watch(client, kind, args)
         return
-    listing = await _rows(client, kind, args)
+    listing = await _find_rows(client, kind, args)
     rows = listing.rows
     if args.output == "name":
         print_names(rows, kind)
@@ -45,42 +52,42 @@ async def _get(client: Client, args: argparse.Namespace) -> None:
         else:
             print_objects(rows, args.output)
     elif rows:
-        print("\n".join(_table(kind, rows, wide=args.output == "wide")))
+        print("\n".join(_format_table(kind, rows, wide=args.output == "wide")))
     else:
         print(f"There are no {kind.plural}{' like that' if args.filter else ''}.", file=sys.stderr)
     if len(rows) < listing.total:
         print(f"Shown are {len(rows)} of {listing.total}; raise --limit for more.", file=sys.stderr)
 
 
-async def _rows(client: Client, kind: Kind, args: argparse.Namespace) -> Listing:
+async def _find_rows(client: Client, kind: ClientKind, args: argparse.Namespace) -> Listing:
     if args.names:
         rows = await client.find(kind, args.names)
         return Listing(rows, len(rows))
     return await client.list(kind, where=args.filter, limit=args.limit)
 
 
-def _table(kind: Kind, rows: tuple[Found, ...], *, wide: bool) -> list[str]:
-    table_columns = table(kind.name, wide=wide)
+def _format_table(kind: ClientKind, rows: tuple[ApiObject, ...], *, wide: bool) -> list[str]:
+    table_columns = list_columns(kind.name, wide=wide)
     now = terminal_now()
     cells = [[column.cell(row.document, now) for column in table_columns] for row in rows]
-    return columns([column.title for column in table_columns], cells)
+    return format_columns([column.title for column in table_columns], cells)
 
 
 # --- watching ---------------------------------------------------------------------------------
 
 
-async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
+async def _watch(client: Client, kind: ClientKind, args: argparse.Namespace) -> None:
     """Prints the rows, then each change; no change between the two is lost."""
     if args.filter:
         raise Refused("--watch goes with names, not with --filter")
     row_ids = sorted(row.id for row in await client.find(kind, args.names))
-    ids = ", ".join(quoted(id) for id in row_ids)
-    where = f"event.{kind.event}.id in [{ids}]" if row_ids else ""
+    ids = ", ".join(quote_text(id) for id in row_ids)
+    where = f"event.{kind.event_field}.id in [{ids}]" if row_ids else ""
     printer = _ChangePrinter(kind, form=args.output)
-    async with aclosing(client.watch(kind, where=where, on_cut=_say_cut)) as stream:
+    async with aclosing(client.watch(kind, where=where, on_cut=_print_lost_connection)) as stream:
         async for event in stream:
             if event is None:
-                listing = await _rows(client, kind, args)
+                listing = await _find_rows(client, kind, args)
                 printer.show_rows([row.document for row in listing.rows])
             else:
                 printer.show_event(event)
@@ -89,29 +96,29 @@ async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
 class _ChangePrinter:
     """Prints a table that grows downwards; versions of an object that were printed are not printed again."""
 
-    def __init__(self, kind: Kind, *, form: str) -> None:
+    def __init__(self, kind: ClientKind, *, form: str) -> None:
         self._kind = kind
         self._json = form == "json"
-        self._columns = table(kind.name, wide=form == "wide")
+        self._columns = list_columns(kind.name, wide=form == "wide")
         self._versions: dict[str, int] = {}
         self._widths: list[int] = []
 
     def show_rows(self, documents: Sequence[Any]) -> None:
-        new_documents = [document for document in documents if self._is_news(document)]
+        new_documents = [document for document in documents if self._is_newer(document)]
         if not self._json:
             self._print(new_documents)
 
     def show_event(self, event: Any) -> None:
-        document = as_struct(getattr(event, self._kind.event))
+        document = to_struct(getattr(event, self._kind.event_field))
         deleted = event.type == EventType.OBJECT_DELETED
-        if not self._is_news(document) and not deleted:
+        if not self._is_newer(document) and not deleted:
             return
         if self._json:
-            print(as_form(as_data(event), "json"), flush=True)
+            print(format_data(to_dict(event), "json"), flush=True)
         else:
             self._print([document], deleted=deleted)
 
-    def _is_news(self, document: Any) -> bool:
+    def _is_newer(self, document: Any) -> bool:
         shown_version = self._versions.get(document.id, -1)
         self._versions[document.id] = max(shown_version, document.metadata.version)
         return bool(document.metadata.version > shown_version)
@@ -125,12 +132,12 @@ class _ChangePrinter:
         if not self._widths:
             lines.insert(0, [column.title for column in self._columns])
             self._widths = [
-                max(column.least, *(len(line[index]) for line in lines))
+                max(column.min_width, *(len(line[index]) for line in lines))
                 for index, column in enumerate(self._columns)
             ]
         for line in lines:
-            print(aligned(line, self._widths) + ("  (gone)" if deleted else ""), flush=True)
+            print(align_cells(line, self._widths) + ("  (gone)" if deleted else ""), flush=True)
 
 
-def _say_cut(error: BoatyardError) -> None:
+def _print_lost_connection(error: BoatyardError) -> None:
     print(f"connection lost, trying again: {clean(str(error))}", file=sys.stderr)

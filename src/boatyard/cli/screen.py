@@ -9,7 +9,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from boatyard.cli.tree import Line, news, plain, tree
+from boatyard.cli.tree import Line, format_tree, list_changes, to_plain_text
 from boatyard.model.generated.boatyard import Explanation
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Screen(Protocol):
 
     def show(self, explanation: Explanation) -> None: ...
 
-    def tell(self, words: str) -> None:
+    def show_remark(self, words: str) -> None:
         """Shows a passing remark, such as a lost connection."""
 
 
@@ -69,7 +69,7 @@ class PipeScreen:
 
     def __init__(self, stream: TextIO, *, doing: str, before: Explanation | None = None) -> None:
         self._stream = stream
-        self._doing = doing
+        self._progress_word = doing
         self._last = before
 
     def __enter__(self) -> Self:
@@ -79,11 +79,11 @@ class PipeScreen:
         self._stream.flush()
 
     def show(self, explanation: Explanation) -> None:
-        for line in news(self._last, explanation, doing=self._doing):
+        for line in list_changes(self._last, explanation, doing=self._progress_word):
             print(line, file=self._stream, flush=True)
         self._last = explanation
 
-    def tell(self, words: str) -> None:
+    def show_remark(self, words: str) -> None:
         print(words, file=self._stream, flush=True)
 
 
@@ -93,7 +93,7 @@ class TerminalScreen:
     def __init__(self, stream: TextIO, *, doing: str, clock: Callable[[], datetime]) -> None:
         from rich.live import Live
 
-        self._doing = doing
+        self._progress_word = doing
         self._clock = clock
         self._last: Explanation | None = None
         self._remark = ""
@@ -118,14 +118,14 @@ class TerminalScreen:
         self._remark = ""
         self._live.refresh()
 
-    def tell(self, words: str) -> None:
+    def show_remark(self, words: str) -> None:
         self._remark = words
 
     def _draw(self) -> Text:
         lines: list[Line] = []
         if self._last is not None:
-            lines = tree(self._last, now=self._clock(), doing=self._doing)
-        text = as_text(lines)
+            lines = format_tree(self._last, now=self._clock(), doing=self._progress_word)
+        text = to_rich_text(lines)
         if self._remark:
             text.append(("\n" if lines else "") + self._remark, style="yellow")
         return text
@@ -136,9 +136,9 @@ def print_lines(lines: Iterable[Line], stream: TextIO | None = None) -> None:
     out = stream or sys.stdout
     if not is_terminal(out):
         for line in lines:
-            print(plain(line), file=out)
+            print(to_plain_text(line), file=out)
         return
-    make_console(out).print(as_text(lines, cut=False), soft_wrap=True)
+    make_console(out).print(to_rich_text(lines, cut=False), soft_wrap=True)
 
 
 def make_console(stream: TextIO) -> Console:
@@ -147,7 +147,7 @@ def make_console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
-def as_text(lines: Iterable[Line], *, cut: bool = True) -> Text:
+def to_rich_text(lines: Iterable[Line], *, cut: bool = True) -> Text:
     """Lines as rich text; names are never read as markup."""
     from rich.text import Text
 

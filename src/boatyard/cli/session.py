@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from getpass import getpass
 from pathlib import Path
 
-from boatyard.cli.calling import call, target_of
-from boatyard.cli.exits import DONE, report
-from boatyard.cli.words import clean, spell_duration, terminal_now
+from boatyard.cli.exit_codes import DONE, report_error
+from boatyard.cli.server_call import call_server, read_target
+from boatyard.cli.text_format import clean, format_duration, terminal_now
 from boatyard.client.client import Client
 from boatyard.client.config import (
     Target,
+    decode_token_claims,
+    delete_login,
     find_target,
-    forget_login,
     parse_address,
     save_login,
-    token_claims,
 )
 from boatyard.model.errors import BoatyardError
 
@@ -29,8 +29,8 @@ def login(args: argparse.Namespace) -> int:
     try:
         target = _login_target(args)
     except (BoatyardError, OSError) as error:
-        return report(error)
-    return call(args, _login, target=target)
+        return report_error(error)
+    return call_server(args, _login, target=target)
 
 
 def _login_target(args: argparse.Namespace) -> Target:
@@ -55,51 +55,51 @@ def _login_target(args: argparse.Namespace) -> Target:
 
 
 async def _login(client: Client, args: argparse.Namespace) -> None:
-    await client.greet()
+    await client.ping()
     path = save_login(client.target)
-    print(f"Logged in to {clean(client.target.address)} {_as_whom(client.target.token)}.")
+    print(f"Logged in to {clean(client.target.address)} {_describe_identity(client.target.token)}.")
     print(f"Kept in {path}; `boatyard logout` forgets it.")
 
 
 def logout(args: argparse.Namespace) -> int:
-    print("Logged out." if forget_login() else "You were not logged in.")
+    print("Logged out." if delete_login() else "You were not logged in.")
     return DONE
 
 
 def whoami(args: argparse.Namespace) -> int:
     try:
-        target = target_of(args)
+        target = read_target(args)
     except BoatyardError as error:
-        return report(error)
-    return call(args, _whoami, target=target)
+        return report_error(error)
+    return call_server(args, _whoami, target=target)
 
 
 async def _whoami(client: Client, args: argparse.Namespace) -> None:
     target = client.target
-    await client.greet()
-    claims = token_claims(target.token)
+    await client.ping()
+    claims = decode_token_claims(target.token)
     facts = [
         ("server", f"{target.address} ({'TLS' if target.tls else 'no TLS'})"),
         ("found by", target.source),
         ("user", str(claims.get("sub", "anonymous" if not target.token else "?"))),
         ("tenant", str(claims.get("tenant", ""))),
         ("role", str(claims.get("role", ""))),
-        ("expires", _expiry(claims.get("exp"), terminal_now())),
+        ("expires", _format_expiry(claims.get("exp"), terminal_now())),
     ]
     for label, text in facts:
         if text:
             print(f"{label + ':':<10}{clean(text)}")
 
 
-def _as_whom(token: str) -> str:
-    claims = token_claims(token)
+def _describe_identity(token: str) -> str:
+    claims = decode_token_claims(token)
     if not claims:
         return "with a token" if token else "without a token"
     role, tenant = clean(str(claims.get("role", ""))), clean(str(claims.get("tenant", "")))
     return f"as {clean(str(claims.get('sub', '?')))}, {role} of {tenant}"
 
 
-def _expiry(moment: object, now: datetime) -> str:
+def _format_expiry(moment: object, now: datetime) -> str:
     if isinstance(moment, bool) or not isinstance(moment, int | float):
         return ""
     seconds = moment - now.timestamp()
@@ -109,4 +109,4 @@ def _expiry(moment: object, now: datetime) -> str:
         day = datetime.fromtimestamp(moment, UTC).date()
     except (OverflowError, ValueError):
         return ""
-    return f"in {spell_duration(seconds)}, on {day}"
+    return f"in {format_duration(seconds)}, on {day}"

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from boatyard.cli.words import age, spell_size
+from boatyard.cli.text_format import format_age, format_size
 from boatyard.model.generated.boatyard import Backup, Leftover, Order, StepState
 from boatyard.model.generated.osac import (
     Cluster,
@@ -20,7 +20,7 @@ from boatyard.model.generated.osac import (
     Tenant,
 )
 
-Cell = Callable[[Any, datetime], str]
+CellFormatter = Callable[[Any, datetime], str]
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class Column:
     """
 
     title: str
-    cell: Cell
+    cell: CellFormatter
     wide: bool = False
-    least: int = 0
+    min_width: int = 0
 
 
-def table(kind: str, *, wide: bool) -> tuple[Column, ...]:
+def list_columns(kind: str, *, wide: bool) -> tuple[Column, ...]:
     """The columns of a kind, by its name."""
     return tuple(column for column in _TABLES[kind] if wide or not column.wide)
 
 
-def word(value: IntEnum) -> str:
+def format_enum(value: IntEnum) -> str:
     return "-" if value == 0 else value.name
 
 
@@ -54,7 +54,7 @@ def _id(document: Any, now: datetime) -> str:
 
 
 def _age(document: Any, now: datetime) -> str:
-    return age(document.metadata.creation_timestamp, now)
+    return format_age(document.metadata.creation_timestamp, now)
 
 
 def _tenant(document: Any, now: datetime) -> str:
@@ -66,28 +66,28 @@ def _project(document: Any, now: datetime) -> str:
 
 
 def _labels(document: Any, now: datetime) -> str:
-    return pairs(document.metadata.labels)
+    return format_pairs(document.metadata.labels)
 
 
-def pairs(labels: Mapping[str, Any]) -> str:
+def format_pairs(labels: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def reference(value: Any) -> str:
+def format_reference(value: Any) -> str:
     return str(value.name or value.id)
 
 
 def cluster_state(cluster: Cluster) -> str:
     deleting = cluster.metadata.deletion_timestamp is not None
-    return "DELETING" if deleting else word(cluster.status.state)
+    return "DELETING" if deleting else format_enum(cluster.status.state)
 
 
 def backup_state(backup: Backup) -> str:
     deleting = backup.metadata.deletion_timestamp is not None
-    return "DELETING" if deleting else word(backup.status.state)
+    return "DELETING" if deleting else format_enum(backup.status.state)
 
 
-def nodes(cluster: Cluster) -> str:
+def format_ready_nodes(cluster: Cluster) -> str:
     """Ready and desired nodes of all node sets: 3/3."""
     desired = sum(node_set.size for node_set in cluster.spec.node_sets.values())
     return f"{sum(cluster.status.ready_nodes.values())}/{desired}"
@@ -99,12 +99,14 @@ def _reason(cluster: Cluster, now: datetime) -> str:
         return ""
     conditions = [condition for condition in cluster.status.conditions if condition.message]
     latest = max(
-        conditions, key=lambda condition: _when(condition.last_transition_time, now), default=None
+        conditions,
+        key=lambda condition: _relative_seconds(condition.last_transition_time, now),
+        default=None,
     )
     return (latest.message or "") if latest else ""
 
 
-def _when(moment: datetime | None, now: datetime) -> float:
+def _relative_seconds(moment: datetime | None, now: datetime) -> float:
     return (moment - now).total_seconds() if moment else float("-inf")
 
 
@@ -117,9 +119,9 @@ def _order_step(order: Order, now: datetime) -> str:
     return ",".join(busy)
 
 
-def _sets(template: ClusterTemplate, now: datetime) -> str:
+def _node_sets(template: ClusterTemplate, now: datetime) -> str:
     return ",".join(
-        f"{name}={node_set.size}x{reference(node_set.host_type)}"
+        f"{name}={node_set.size}x{format_reference(node_set.host_type)}"
         for name, node_set in sorted(template.node_sets.items())
     )
 
@@ -131,10 +133,10 @@ def _parameters(template: ClusterTemplate, now: datetime) -> str:
 
 
 def _version_state(version: ClusterVersion, now: datetime) -> str:
-    return word(version.spec.state) if version.spec.enabled is not False else "DISABLED"
+    return format_enum(version.spec.state) if version.spec.enabled is not False else "DISABLED"
 
 
-def hub_load(hub: Hub, now: datetime) -> str:
+def format_hub_load(hub: Hub, now: datetime) -> str:
     """Used and total amounts by host type. The capacity in the spec comes before the measured one."""
     measured, configured = dict(hub.status.capacity), dict(hub.spec.capacity)
     clusters = configured.pop("clusters", measured.pop("clusters", None))
@@ -159,20 +161,20 @@ def _cluster_columns() -> tuple[Column, ...]:
         return cluster_state(cluster)
 
     def ready(cluster: Cluster, now: datetime) -> str:
-        return nodes(cluster)
+        return format_ready_nodes(cluster)
 
     def template(cluster: Cluster, now: datetime) -> str:
-        return reference(cluster.spec.template)
+        return format_reference(cluster.spec.template)
 
     def version(cluster: Cluster, now: datetime) -> str:
-        return reference(cluster.spec.version)
+        return format_reference(cluster.spec.version)
 
     def api(cluster: Cluster, now: datetime) -> str:
         return cluster.status.api_url
 
     return (
         _NAME,
-        Column("STATE", state, least=len("PROGRESSING")),
+        Column("STATE", state, min_width=len("PROGRESSING")),
         Column("NODES", ready),
         Column("TEMPLATE", template),
         Column("VERSION", version, wide=True),
@@ -192,11 +194,11 @@ def _tenant_domains(tenant: Tenant, now: datetime) -> str:
 
 
 def _project_state(project: Project, now: datetime) -> str:
-    return word(project.status.state)
+    return format_enum(project.status.state)
 
 
 def _host_resources(host_type: HostType, now: datetime) -> str:
-    return pairs(host_type.resources)
+    return format_pairs(host_type.resources)
 
 
 def _leftover_items(leftover: Leftover, now: datetime) -> str:
@@ -208,7 +210,7 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
     "clustertemplate": (
         _NAME,
         Column("TITLE", lambda document, now: document.title),
-        Column("NODE SETS", _sets),
+        Column("NODE SETS", _node_sets),
         Column("PARAMETERS", _parameters),
         _TENANT,
         _ID,
@@ -245,10 +247,10 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
         Column(
             "SIZE",
             lambda document, now: (
-                spell_size(document.status.bytes) if document.status.bytes else ""
+                format_size(document.status.bytes) if document.status.bytes else ""
             ),
         ),
-        Column("TAKEN", lambda document, now: age(document.status.taken_at, now)),
+        Column("TAKEN", lambda document, now: format_age(document.status.taken_at, now)),
         _TENANT,
         _PROJECT,
         Column("HUB", lambda document, now: document.status.hub, wide=True),
@@ -258,13 +260,13 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "hub": (
         _NAME,
-        Column("STATE", lambda document, now: word(document.status.state)),
+        Column("STATE", lambda document, now: format_enum(document.status.state)),
         Column("ZONE", lambda document, now: document.spec.zone),
         Column("VERSION", lambda document, now: document.status.version),
-        Column("IN USE", hub_load),
+        Column("IN USE", format_hub_load),
         Column("CORDONED", lambda document, now: "yes" if document.spec.cordoned else ""),
-        Column("DRIVERS", lambda document, now: pairs(document.spec.drivers), wide=True),
-        Column("SEEN", lambda document, now: age(document.status.last_seen, now), wide=True),
+        Column("DRIVERS", lambda document, now: format_pairs(document.spec.drivers), wide=True),
+        Column("SEEN", lambda document, now: format_age(document.status.last_seen, now), wide=True),
         _ID,
         Column("MESSAGE", lambda document, now: document.status.message),
     ),
@@ -272,7 +274,7 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
         Column(
             "CLUSTER", lambda document, now: document.spec.cluster_name or document.metadata.name
         ),
-        Column("PHASE", lambda document, now: word(document.status.phase)),
+        Column("PHASE", lambda document, now: format_enum(document.status.phase)),
         Column("AT", _order_step),
         Column("HUB", lambda document, now: document.spec.hub),
         Column("TEMPLATE", lambda document, now: document.spec.template, wide=True),

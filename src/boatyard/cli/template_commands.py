@@ -74,7 +74,7 @@ def _test(parser: argparse.ArgumentParser) -> None:
 
 
 # Name, where it is carried out, what it does, an example, its flags, whether it talks to a server.
-ACTS: tuple[tuple[str, str, str, str, Flags, bool], ...] = (
+ACTIONS: tuple[tuple[str, str, str, str, Flags, bool], ...] = (
     (
         "list",
         "boatyard.cli.templates:list_templates",

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from boatyard.cli.calling import call
-from boatyard.cli.exits import DONE, FAILED, report
-from boatyard.cli.output import as_data, as_form, columns
-from boatyard.cli.words import clean, count
+from boatyard.cli.exit_codes import DONE, FAILED, report_error
+from boatyard.cli.output import format_columns, format_data, to_dict
+from boatyard.cli.server_call import call_server
+from boatyard.cli.text_format import clean, format_count
 from boatyard.client.client import Client
 from boatyard.client.kinds import SOURCE, TEMPLATE
-from boatyard.client.roles import Found, roles_at
+from boatyard.client.local_roles import LocalRole, read_roles
 from boatyard.model.errors import BoatyardError, Denied, Refused
 from boatyard.model.generated.boatyard import (
     TemplateMistake,
@@ -23,8 +23,8 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import ClusterTemplate, ClusterTemplateParameterDefinition
 
-_SHORT = 12  # characters of a digest that people compare
-_TYPES = {
+_SHORT_DIGEST_LENGTH = 12  # characters of a digest that people compare
+_TYPE_NAMES = {
     "StringValue": "text",
     "Int64Value": "whole number",
     "Int32Value": "whole number",
@@ -35,24 +35,24 @@ _TYPES = {
 
 
 def list_templates(args: argparse.Namespace) -> int:
-    return call(args, _list)
+    return call_server(args, _list)
 
 
 async def _list(client: Client, args: argparse.Namespace) -> None:
     listing = await client.list(TEMPLATE)
-    sources = await _sources(client)
+    sources = await _list_sources(client)
     if args.output:
         data = {
-            "templates": [as_data(row.message) for row in listing.rows],
-            "sources": [as_data(message) for message, _ in sources],
+            "templates": [to_dict(row.message) for row in listing.rows],
+            "sources": [to_dict(message) for message, _ in sources],
         }
-        print(as_form(data, args.output))
+        print(format_data(data, args.output))
         return
     templates = [row.document for row in listing.rows]
-    print("\n".join(list_lines(templates, [source for _, source in sources])))
+    print("\n".join(format_template_list(templates, [source for _, source in sources])))
 
 
-async def _sources(client: Client) -> list[tuple[Any, TemplateSource]]:
+async def _list_sources(client: Client) -> list[tuple[Any, TemplateSource]]:
     """The published roles, with message and struct each; empty for everybody but operators."""
     try:
         return [(row.message, row.document) for row in (await client.list(SOURCE)).rows]
@@ -60,7 +60,7 @@ async def _sources(client: Client) -> list[tuple[Any, TemplateSource]]:
         return []
 
 
-def list_lines(
+def format_template_list(
     templates: Sequence[ClusterTemplate], sources: Sequence[TemplateSource]
 ) -> list[str]:
     roles = {source.status.template: source for source in sources if source.status.template}
@@ -68,43 +68,45 @@ def list_lines(
         (
             template.id,
             template.title,
-            _short(template.digest),
+            _shorten_digest(template.digest),
             ",".join(template.phases),
             roles[template.id].id if template.id in roles else "",
         )
         for template in templates
     ]
     header = ("ID", "TITLE", "DIGEST", "RUNS", "ROLE")
-    lines = columns(header, rows) if rows else ["No templates are offered."]
+    lines = format_columns(header, rows) if rows else ["No templates are offered."]
     faulty = [source for source in sources if source.status.state == TemplateSourceState.FAULTY]
     if faulty:
         lines += ["", "Not offered:"]
     for source in faulty:
         offer_note = (
-            f", {_short(source.status.digest)} stays on offer" if source.status.digest else ""
+            f", {_shorten_digest(source.status.digest)} stays on offer"
+            if source.status.digest
+            else ""
         )
         lines.append(clean(f"  {source.id} in {source.status.origin}{offer_note}"))
-        lines += [f"    {mistake}" for mistake in _mistakes(source.status.mistakes)]
+        lines += [f"    {mistake}" for mistake in _format_mistakes(source.status.mistakes)]
     return lines
 
 
 def show(args: argparse.Namespace) -> int:
-    return call(args, _show)
+    return call_server(args, _show)
 
 
 async def _show(client: Client, args: argparse.Namespace) -> None:
     if args.schema:
-        schema = await client.template_schema(args.name)
-        print(as_form(schema, args.output or "json"))
+        schema = await client.get_template_schema(args.name)
+        print(format_data(schema, args.output or "json"))
         return
     template_object = await client.find_one(TEMPLATE, args.name)
     if args.output:
-        print(as_form(as_data(template_object.message), args.output))
+        print(format_data(to_dict(template_object.message), args.output))
     else:
-        print("\n".join(template_lines(template_object.document)))
+        print("\n".join(format_template(template_object.document)))
 
 
-def template_lines(template: ClusterTemplate) -> list[str]:
+def format_template(template: ClusterTemplate) -> list[str]:
     node_sets = [
         f"{name}: {node_set.size} x {node_set.host_type.name or node_set.host_type.id}"
         for name, node_set in sorted(template.node_sets.items())
@@ -133,22 +135,22 @@ def template_lines(template: ClusterTemplate) -> list[str]:
     rows = [
         (
             parameter.name,
-            _type_words(parameter),
-            "required" if parameter.required else _default(parameter),
+            _format_type(parameter),
+            "required" if parameter.required else _format_default(parameter),
             " ".join(parameter.description.split()),
         )
         for parameter in template.parameters
     ]
-    table = columns(("PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
+    table = format_columns(("PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
     return [*lines, "", *table]
 
 
-def _type_words(parameter: ClusterTemplateParameterDefinition) -> str:
+def _format_type(parameter: ClusterTemplateParameterDefinition) -> str:
     name = parameter.type.rpartition(".")[2]
-    return _TYPES.get(name, name) + (", secret" if parameter.no_log else "")
+    return _TYPE_NAMES.get(name, name) + (", secret" if parameter.no_log else "")
 
 
-def _default(parameter: ClusterTemplateParameterDefinition) -> str:
+def _format_default(parameter: ClusterTemplateParameterDefinition) -> str:
     if parameter.default is None:
         return ""
     value = parameter.default.get("value")
@@ -160,52 +162,56 @@ def _default(parameter: ClusterTemplateParameterDefinition) -> str:
 
 def lint(args: argparse.Namespace) -> int:
     try:
-        roles = [role for path in args.paths for role in roles_at(Path(path))]
+        roles = [role for path in args.paths for role in read_roles(Path(path))]
     except (BoatyardError, OSError) as error:
-        return report(error)
+        return report_error(error)
     for role in roles:
-        print("\n".join(lint_lines(role)))
+        print("\n".join(format_lint_result(role)))
     return FAILED if any(role.mistakes for role in roles) else DONE
 
 
-def lint_lines(local_role: Found) -> list[str]:
+def format_lint_result(local_role: LocalRole) -> list[str]:
     if local_role.role is None:
         mistakes = [f"  {clean(mistake)}" for mistake in local_role.mistakes]
-        return [f"{clean(local_role.name)}: {count(len(mistakes), 'mistake')}", *mistakes]
+        return [f"{clean(local_role.name)}: {format_count(len(mistakes), 'mistake')}", *mistakes]
     role = local_role.role
-    parameter_count = count(len(role.form.options), "parameter")
+    parameter_count = format_count(len(role.form.options), "parameter")
     runs = ", ".join(role.phases) or "nothing"
     return [
-        clean(f"{local_role.name}: good, template {role.about.id}, {parameter_count}, runs {runs}"),
+        clean(
+            f"{local_role.name}: good, template {role.metadata.id}, {parameter_count}, runs {runs}"
+        ),
         f"  {role.digest}",
     ]
 
 
 def publish(args: argparse.Namespace) -> int:
-    return call(args, _publish)
+    return call_server(args, _publish)
 
 
 async def _publish(client: Client, args: argparse.Namespace) -> int:
-    local_roles = roles_at(Path(args.path))
+    local_roles = read_roles(Path(args.path))
     if len(local_roles) > 1:
         raise Refused(f"{args.path} has {len(local_roles)} roles; publish them one by one")
     (local_role,) = local_roles
     if local_role.role is None:
-        print("\n".join(lint_lines(local_role)))
+        print("\n".join(format_lint_result(local_role)))
         return FAILED
     source = await client.publish_role(local_role.name, local_role.files)
     status = source.status
     if status.state != TemplateSourceState.OFFERED:
-        mistakes = [f"  {mistake}" for mistake in _mistakes(status.mistakes)]
+        mistakes = [f"  {mistake}" for mistake in _format_mistakes(status.mistakes)]
         print(
-            "\n".join([f"{clean(local_role.name)}: {count(len(mistakes), 'mistake')}", *mistakes])
+            "\n".join(
+                [f"{clean(local_role.name)}: {format_count(len(mistakes), 'mistake')}", *mistakes]
+            )
         )
         return FAILED
     print(clean(f"Template {status.template} is offered: {status.digest}"))
     return DONE
 
 
-def _mistakes(mistakes: Iterable[TemplateMistake]) -> list[str]:
+def _format_mistakes(mistakes: Iterable[TemplateMistake]) -> list[str]:
     lines = []
     for mistake in mistakes:
         place = f"{mistake.file}:{mistake.line}" if mistake.line else mistake.file
@@ -214,5 +220,5 @@ def _mistakes(mistakes: Iterable[TemplateMistake]) -> list[str]:
     return lines
 
 
-def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:_SHORT]
+def _shorten_digest(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:_SHORT_DIGEST_LENGTH]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from boatyard.cli.words import age, clean, count, spell_duration
+from boatyard.cli.text_format import clean, format_age, format_count, format_duration
 from boatyard.model.generated.boatyard import (
     Actor,
     Explanation,
@@ -29,7 +29,7 @@ Line = tuple[Span, ...]
 
 STYLES = ("name", "good", "busy", "late", "bad", "dim")
 
-_STATES: dict[StepState, tuple[str, str]] = {
+_STATE_WORDS: dict[StepState, tuple[str, str]] = {
     StepState.UNSPECIFIED: ("-", "dim"),
     StepState.QUEUED: ("queued", "dim"),
     StepState.RUNNING: ("running", "busy"),
@@ -40,34 +40,34 @@ _STATES: dict[StepState, tuple[str, str]] = {
     StepState.RELEASING: ("releasing", "busy"),
     StepState.RELEASED: ("released", "good"),
 }
-_STUCK = (StepState.FAILED, StepState.QUARANTINED)
-_OPEN = (StepState.RUNNING, StepState.WAITING, StepState.RELEASING, *_STUCK)
+_STUCK_STATES = (StepState.FAILED, StepState.QUARANTINED)
+_OPEN_STATES = (StepState.RUNNING, StepState.WAITING, StepState.RELEASING, *_STUCK_STATES)
 
-_ACTORS = {
+_ACTOR_TEXTS = {
     Actor.NOBODY: "nobody needs to act, it goes on by itself",
     Actor.TENANT: "you can act",
     Actor.OPERATOR: "an operator has to act",
 }
 
 
-def plain(line: Line) -> str:
+def to_plain_text(line: Line) -> str:
     return "".join(span.text for span in line).rstrip()
 
 
-def tree(explanation: Explanation, *, now: datetime, doing: str = "") -> list[Line]:
+def format_tree(explanation: Explanation, *, now: datetime, doing: str = "") -> list[Line]:
     """The tree of steps; `doing` is the word for an unfinished order (creating, scaling)."""
-    rows = [_row(step, now) for step in explanation.steps]
+    rows = [_step_row(step, now) for step in explanation.steps]
     if not rows:
         rows = _placement_row(explanation)
     widths = [max((len(row[column].text) for row in rows), default=0) for column in range(3)]
-    lines = [_head(explanation, now, doing)]
+    lines = [_format_head(explanation, now, doing)]
     for index, row in enumerate(rows):
         branch = "└─ " if index == len(rows) - 1 else "├─ "
-        lines.append((Span(branch, "dim"), *_aligned(row, widths)))
+        lines.append((Span(branch, "dim"), *_align_row(row, widths)))
     return lines
 
 
-def _head(explanation: Explanation, now: datetime, doing: str) -> Line:
+def _format_head(explanation: Explanation, now: datetime, doing: str) -> Line:
     word, style = state_word(explanation, doing)
     spans = [
         Span(f"cluster/{clean(explanation.name or explanation.cluster)}", "name"),
@@ -75,7 +75,7 @@ def _head(explanation: Explanation, now: datetime, doing: str) -> Line:
     ]
     if explanation.started_at:
         until = finished_at(explanation) or now
-        spans.append(Span(f"  {age(explanation.started_at, until)}"))
+        spans.append(Span(f"  {format_age(explanation.started_at, until)}"))
     facts = []
     if explanation.hub:
         facts.append(f"hub {clean(explanation.hub)}")
@@ -111,15 +111,15 @@ def finished_at(explanation: Explanation) -> datetime | None:
     return max((step.finished_at for step in explanation.steps if step.finished_at), default=None)
 
 
-def _row(step: Step, now: datetime) -> Line:
-    word, style = _STATES[step.state]
+def _step_row(step: Step, now: datetime) -> Line:
+    word, style = _STATE_WORDS[step.state]
     if step.state is StepState.WAITING and step.actor in (Actor.TENANT, Actor.OPERATOR):
         style = "late"
     return (
         Span(clean(step.name), "dim" if step.state is StepState.QUEUED else ""),
         Span(word, style),
         Span(_step_duration(step, now)),
-        Span(step_words(step, now), "bad" if step.state in _STUCK else "dim"),
+        Span(describe_step(step, now), "bad" if step.state in _STUCK_STATES else "dim"),
     )
 
 
@@ -131,7 +131,7 @@ def _placement_row(explanation: Explanation) -> list[Line]:
     return [(Span("placement"), state, Span(""), Span(clean(words), "dim"))]
 
 
-def _aligned(row: Line, widths: list[int]) -> Iterable[Span]:
+def _align_row(row: Line, widths: list[int]) -> Iterable[Span]:
     name, state, duration, words = row
     yield Span(name.text.ljust(widths[0] + 2), name.style)
     yield Span(state.text.ljust(widths[1] + 2), state.style)
@@ -142,12 +142,12 @@ def _aligned(row: Line, widths: list[int]) -> Iterable[Span]:
 def _step_duration(step: Step, now: datetime) -> str:
     if step.started_at is None or step.state is StepState.QUEUED:
         return ""
-    if step.state in _OPEN:
-        return age(step.started_at, now)
-    return age(step.started_at, step.finished_at) if step.finished_at else ""
+    if step.state in _OPEN_STATES:
+        return format_age(step.started_at, now)
+    return format_age(step.started_at, step.finished_at) if step.finished_at else ""
 
 
-def step_words(step: Step, now: datetime | None = None) -> str:
+def describe_step(step: Step, now: datetime | None = None) -> str:
     """The step's detail, message and remedy; with `now`, also the number of the try and the time of the next one."""
     parts = [clean(step.detail)] if step.detail else []
     match step.state:
@@ -155,7 +155,7 @@ def step_words(step: Step, now: datetime | None = None) -> str:
             return f"needs: {clean(', '.join(step.needs))}" if step.needs else ""
         case StepState.WAITING | StepState.RUNNING | StepState.RELEASING:
             if step.message:
-                parts.append(clean(step.message) + _tries(step, now))
+                parts.append(clean(step.message) + _format_tries(step, now))
         case StepState.FAILED | StepState.QUARANTINED:
             parts.append(clean(step.message or step.reason))
             if step.remedy:
@@ -165,7 +165,7 @@ def step_words(step: Step, now: datetime | None = None) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _tries(step: Step, now: datetime | None) -> str:
+def _format_tries(step: Step, now: datetime | None) -> str:
     if now is None:
         return ""
     facts = []
@@ -173,14 +173,14 @@ def _tries(step: Step, now: datetime | None) -> str:
         facts.append(f"try {step.tries}")
     seconds = (step.next_look - now).total_seconds() if step.next_look else 0.0
     if seconds >= 2:  # less would only flicker
-        facts.append(f"next look in {spell_duration(seconds)}")
+        facts.append(f"next look in {format_duration(seconds)}")
     return f" ({', '.join(facts)})" if facts else ""
 
 
 # --- in a pipe --------------------------------------------------------------------------------
 
 
-def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> list[str]:
+def list_changes(before: Explanation | None, after: Explanation, *, doing: str = "") -> list[str]:
     """One line for each difference; counters and durations are not compared."""
     name = clean(after.name or after.cluster)
     lines = []
@@ -194,47 +194,47 @@ def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> 
         lines.append(f"{name}: {clean(after.placement)}")
     for step in after.steps:
         old_step = old_steps.get(step.name)
-        if _says(old_step) != _says(step) and not (
+        if _step_summary(old_step) != _step_summary(step) and not (
             old_step is None and step.state is StepState.QUEUED
         ):
-            lines.append(_news_line(name, step))
+            lines.append(_format_change(name, step))
     if before is None or word != state_word(before, doing)[0]:
         lines.append(f"{name}: {word}")
     return lines
 
 
-def _says(step: Step | None) -> tuple[StepState, str] | None:
-    return (step.state, step_words(step)) if step else None
+def _step_summary(step: Step | None) -> tuple[StepState, str] | None:
+    return (step.state, describe_step(step)) if step else None
 
 
-def _news_line(name: str, step: Step) -> str:
-    words = step_words(step)
+def _format_change(name: str, step: Step) -> str:
+    words = describe_step(step)
     duration = ""
     if step.state in (StepState.DONE, StepState.RELEASED) and step.started_at and step.finished_at:
-        duration = f" in {age(step.started_at, step.finished_at)}"
-    line = f"{name}: {clean(step.name)} {_STATES[step.state][0]}{duration}"
+        duration = f" in {format_age(step.started_at, step.finished_at)}"
+    line = f"{name}: {clean(step.name)} {_STATE_WORDS[step.state][0]}{duration}"
     return f"{line}: {words}" if words else line
 
 
 # --- in full ----------------------------------------------------------------------------------
 
 
-def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
+def format_explanation(explanation: Explanation, *, now: datetime) -> list[Line]:
     """The whole explanation: tree, summary, what blocks it, who can act, and why this hub was chosen."""
-    lines = tree(explanation, now=now)
+    lines = format_tree(explanation, now=now)
     facts = []
     if explanation.summary.lower() != state_word(explanation)[0]:
         facts.append(("", explanation.summary))
     if explanation.blocked_by:
-        since = f", for {age(explanation.since, now)}" if explanation.since else ""
+        since = f", for {format_age(explanation.since, now)}" if explanation.since else ""
         facts.append(("blocked by", f"{explanation.blocked_by}{since}"))
         if explanation.tries:
             facts.append(("tries", str(explanation.tries)))
         if explanation.next_look:
             seconds = (explanation.next_look - now).total_seconds()
-            facts.append(("next look", f"in {spell_duration(seconds)}"))
+            facts.append(("next look", f"in {format_duration(seconds)}"))
     if explanation.state not in ("READY", "") or explanation.blocked_by:
-        facts.append(("who acts", _ACTORS.get(explanation.actor, "")))
+        facts.append(("who acts", _ACTOR_TEXTS.get(explanation.actor, "")))
     facts.append(("remedy", explanation.remedy))
     facts.append(("placement", explanation.placement))
     visible_facts = [(label, clean(words)) for label, words in facts if words]
@@ -249,14 +249,14 @@ def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
     return lines
 
 
-def receipt_lines(name: str, receipt: Receipt) -> list[Line]:
+def format_receipt(name: str, receipt: Receipt) -> list[Line]:
     """The receipt: what was removed, and what is left, by kind."""
     duration = ""
     if receipt.requested_at and receipt.finished_at:
-        duration = f" in {age(receipt.requested_at, receipt.finished_at)}"
-    removed_count = f"{count(len(receipt.gone), 'thing')} taken back"
+        duration = f" in {format_age(receipt.requested_at, receipt.finished_at)}"
+    removed_count = f"{format_count(len(receipt.gone), 'thing')} taken back"
     leftover_count = (
-        "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+        "nothing left" if not receipt.left else f"{format_count(len(receipt.left), 'thing')} left"
     )
     lines: list[Line] = [
         (

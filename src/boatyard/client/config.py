@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Current:
+class LocalServer:
     """The `boatyard up` that runs on this machine, as recorded in its file."""
 
     grpc: str
@@ -64,7 +64,7 @@ def find_target(
     requested_address = address or environ.get("BOATYARD_ADDRESS", "")
     token = token or environ.get("BOATYARD_TOKEN", "")
     ca_file = ca_file or environ.get("BOATYARD_CA_FILE", "")
-    targets = _login(environ), _local(environ)
+    targets = _read_login(environ), _find_local_target(environ)
     if requested_address:
         host, tls = parse_address(requested_address, tls=True if ca_file or insecure else None)
         saved_target = next(
@@ -140,14 +140,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
-    base = environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config"
+    base = environ.get("XDG_CONFIG_HOME") or _home_directory(environ) / ".config"
     return Path(base) / "boatyard" / "config.json"
 
 
 def save_login(target: Target, environ: Mapping[str, str] = os.environ) -> Path:
     """Saves address and token for later commands, in a file that only its owner can read."""
     path = config_path(environ)
-    _write_private(
+    _write_private_json(
         path,
         {
             "address": target.address,
@@ -160,7 +160,7 @@ def save_login(target: Target, environ: Mapping[str, str] = os.environ) -> Path:
     return path
 
 
-def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
+def delete_login(environ: Mapping[str, str] = os.environ) -> bool:
     """Deletes the saved login; False when there was none."""
     try:
         config_path(environ).unlink()
@@ -169,9 +169,9 @@ def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
     return True
 
 
-def _login(environ: Mapping[str, str]) -> Target | None:
+def _read_login(environ: Mapping[str, str]) -> Target | None:
     path = config_path(environ)
-    content = _read_object(path)
+    content = _read_json_object(path)
     if content is None:
         return None
     address = content.get("address")
@@ -190,15 +190,15 @@ def _login(environ: Mapping[str, str]) -> Target | None:
 # --- the local `up` ---------------------------------------------------------------------------
 
 
-def current_path(environ: Mapping[str, str] = os.environ) -> Path:
+def local_server_path(environ: Mapping[str, str] = os.environ) -> Path:
     """The file that records this user's running `up` on this machine."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK | os.X_OK):
         return Path(runtime) / "boatyard" / "current.json"
-    return _home(environ) / ".local" / "state" / "boatyard" / "current.json"
+    return _home_directory(environ) / ".local" / "state" / "boatyard" / "current.json"
 
 
-def write_current(
+def record_local_server(
     *,
     grpc: str,
     rest: str,
@@ -208,8 +208,8 @@ def write_current(
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
     """Records this `up` as the one that commands find by themselves; the newest wins."""
-    path = current_path(environ)
-    _write_private(
+    path = local_server_path(environ)
+    _write_private_json(
         path,
         {
             "grpc": grpc,
@@ -222,21 +222,21 @@ def write_current(
     return path
 
 
-def clear_current(*, pid: int, environ: Mapping[str, str] = os.environ) -> None:
+def remove_local_server(*, pid: int, environ: Mapping[str, str] = os.environ) -> None:
     """Removes the file if this process wrote it; does nothing when there is none."""
-    path = current_path(environ)
-    content = _read_object(path)
+    path = local_server_path(environ)
+    content = _read_json_object(path)
     if content is not None and content.get("pid") == pid:
         path.unlink(missing_ok=True)
 
 
-def read_current(environ: Mapping[str, str] = os.environ) -> Current | None:
+def read_local_server(environ: Mapping[str, str] = os.environ) -> LocalServer | None:
     """The local `up`, or None when there is none or its process is gone."""
-    content = _read_object(current_path(environ))
+    content = _read_json_object(local_server_path(environ))
     if content is None:
         return None
     try:
-        current = Current(
+        current = LocalServer(
             grpc=str(content["grpc"]),
             rest=str(content.get("rest", "")),
             token_file=str(content.get("token_file", "")),
@@ -248,8 +248,8 @@ def read_current(environ: Mapping[str, str] = os.environ) -> Current | None:
     return current if _is_alive(current.pid) else None
 
 
-def _local(environ: Mapping[str, str]) -> Target | None:
-    current = read_current(environ)
+def _find_local_target(environ: Mapping[str, str]) -> Target | None:
+    current = read_local_server(environ)
     if current is None:
         return None
     try:
@@ -284,7 +284,7 @@ def _is_alive(pid: int) -> bool:
 # --- claims of a token ------------------------------------------------------------------------
 
 
-def token_claims(token: str) -> dict[str, Any]:
+def decode_token_claims(token: str) -> dict[str, Any]:
     """The token's claims, not verified: only the server can do that."""
     parts = token.split(".")
     if len(parts) != 3:
@@ -318,12 +318,12 @@ def write_private_file(path: Path, content: bytes, *, owner: tuple[int, int] | N
         raise
 
 
-def _write_private(path: Path, content: Mapping[str, Any]) -> None:
+def _write_private_json(path: Path, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private_file(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
-def _read_object(path: Path) -> dict[str, Any] | None:
+def _read_json_object(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text())
     except FileNotFoundError:
@@ -335,5 +335,5 @@ def _read_object(path: Path) -> dict[str, Any] | None:
     return content
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def _home_directory(environ: Mapping[str, str]) -> Path:
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()

@@ -14,8 +14,8 @@ import grpc
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from boatyard.client.answers import ServerFault, understand
 from boatyard.client.config import Target
+from boatyard.client.grpc_errors import ServerFault, to_model_error
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.convert import FROM_MESSAGE
 from boatyard.model.wire import message, services
@@ -31,13 +31,13 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 
 
 @dataclass(frozen=True)
-class Opened:
+class StreamStarted:
     """The server has started the stream; `start` is the id after which its events begin, where it has ids."""
 
     start: str = ""
 
 
-class Connection:
+class ApiConnection:
     """Calls one server. Enter it once per command; no call is sent before the first method."""
 
     def __init__(self, target: Target) -> None:
@@ -46,7 +46,7 @@ class Connection:
         self._metadata = (("authorization", f"Bearer {target.token}"),) if target.token else ()
 
     async def __aenter__(self) -> Self:
-        self._channel = await _open(self.target)
+        self._channel = await _make_channel(self.target)
         return self
 
     async def __aexit__(
@@ -60,7 +60,7 @@ class Connection:
 
     async def call(self, method: str, /, **fields: Any) -> Any:
         """Calls a method such as `osac.public.v1.Clusters/Get` and returns its response message."""
-        request, path, answer = _prepare(method, fields)
+        request, path, answer = _prepare_call(method, fields)
         invoke = self._open_channel().unary_unary(
             path,
             request_serializer=type(request).SerializeToString,
@@ -69,14 +69,14 @@ class Connection:
         try:
             return await invoke(request, metadata=self._metadata, timeout=CALL_SECONDS)
         except grpc.aio.AioRpcError as error:
-            raise understand(error, address=self.target.address) from error
+            raise to_model_error(error, address=self.target.address) from error
 
     async def stream(self, method: str, /, **fields: Any) -> AsyncGenerator[Any, None]:
         """Yields Opened once the server has accepted the call, then its messages until it ends the stream.
 
         After STREAM_SECONDS the stream ends with Unavailable (reason Timeout); the caller reopens it.
         """
-        request, path, answer = _prepare(method, fields)
+        request, path, answer = _prepare_call(method, fields)
         invoke = self._open_channel().unary_stream(
             path,
             request_serializer=type(request).SerializeToString,
@@ -85,11 +85,11 @@ class Connection:
         call = invoke(request, metadata=self._metadata, timeout=STREAM_SECONDS)
         try:
             initial_metadata = dict(await call.initial_metadata())
-            yield Opened(start=str(initial_metadata.get("boatyard-start", "")))
+            yield StreamStarted(start=str(initial_metadata.get("boatyard-start", "")))
             async for answer_message in call:
                 yield answer_message
         except grpc.aio.AioRpcError as error:
-            raise understand(error, address=self.target.address) from error
+            raise to_model_error(error, address=self.target.address) from error
         finally:
             call.cancel()
 
@@ -99,7 +99,7 @@ class Connection:
         return self._channel
 
 
-def as_struct(received: Any) -> Any:
+def to_struct(received: Any) -> Any:
     """Converts a message to the model's struct. ServerFault when a newer server sends an unknown value."""
     try:
         return FROM_MESSAGE[received.DESCRIPTOR.full_name](received)
@@ -109,14 +109,14 @@ def as_struct(received: Any) -> Any:
         ) from error
 
 
-def _prepare(method: str, fields: dict[str, Any]) -> tuple[Any, str, Any]:
+def _prepare_call(method: str, fields: dict[str, Any]) -> tuple[Any, str, Any]:
     service, _, name = method.partition("/")
     method_descriptor = services()[service].methods_by_name[name]
     request = message(method_descriptor.input_type.full_name)(**fields)
     return request, f"/{method}", message(method_descriptor.output_type.full_name)
 
 
-async def _open(target: Target) -> grpc.aio.Channel:
+async def _make_channel(target: Target) -> grpc.aio.Channel:
     options = list(_OPTIONS)
     if not target.tls:
         # Otherwise a web proxy from the environment would be asked for a server on this machine.
@@ -126,13 +126,13 @@ async def _open(target: Target) -> grpc.aio.Channel:
     if target.ca_file:
         roots = await asyncio.to_thread(Path(target.ca_file).read_bytes)
     elif target.insecure:
-        roots, name = await asyncio.to_thread(_presented_certificate, target.address)
+        roots, name = await asyncio.to_thread(_fetch_certificate, target.address)
         options.append(("grpc.ssl_target_name_override", name))
     credentials = grpc.ssl_channel_credentials(root_certificates=roots)
     return grpc.aio.secure_channel(target.address, credentials, options=options)
 
 
-def _presented_certificate(address: str) -> tuple[bytes, str]:
+def _fetch_certificate(address: str) -> tuple[bytes, str]:
     """The server's certificate and its name, unverified: gRPC has no option to skip verification."""
     host, _, port = address.rpartition(":")
     try:
@@ -140,10 +140,10 @@ def _presented_certificate(address: str) -> tuple[bytes, str]:
     except OSError as error:
         raise Unavailable(f"nothing answers with TLS at {address} ({error})") from error
     certificate = x509.load_pem_x509_certificate(text.encode())
-    return text.encode(), _subject(certificate)
+    return text.encode(), _certificate_host(certificate)
 
 
-def _subject(certificate: x509.Certificate) -> str:
+def _certificate_host(certificate: x509.Certificate) -> str:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

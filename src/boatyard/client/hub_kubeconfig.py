@@ -17,15 +17,15 @@ from boatyard.model.errors import Refused, Violation
 from boatyard.model.yaml_text import NotYaml, load_yaml
 
 _FIELD = "--kubeconfig"
-_TOKEN = "make a service account and give its token: see docs/guide/hubs.md"
-_FILES = {
+_TOKEN_REMEDY = "make a service account and give its token: see docs/guide/hubs.md"
+_FILE_FIELDS = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
     "client-key": "client-key-data",
 }
 
 
-def flattened(text: bytes, context: str, folder: Path) -> bytes:
+def flatten_kubeconfig(text: bytes, context: str, folder: Path) -> bytes:
     """The kubeconfig with that context (the current one when none is named) and nothing else, files read in.
 
     Paths are taken relative to `folder`, as kubectl does. Refused with the field that cannot be sent.
@@ -33,25 +33,27 @@ def flattened(text: bytes, context: str, folder: Path) -> bytes:
     try:
         config = load_yaml(text)
     except NotYaml as error:
-        raise _refused("", f"cannot be read: {error}", "give a kubeconfig") from None
+        raise _make_refusal("", f"cannot be read: {error}", "give a kubeconfig") from None
     if not isinstance(config, Mapping):
-        raise _refused("", "is not a kubeconfig", "give a kubeconfig")
+        raise _make_refusal("", "is not a kubeconfig", "give a kubeconfig")
     name = context or config.get("current-context") or ""
     if not name:
-        raise _refused("current-context", "there is none", "name one with --context")
-    context_body = _named(config, "contexts", "context", name, "name another with --context")
+        raise _make_refusal("current-context", "there is none", "name one with --context")
+    context_body = _find_named(config, "contexts", "context", name, "name another with --context")
     remedy = "mend the file"
-    cluster = _named(config, "clusters", "cluster", context_body.get("cluster"), remedy)
-    user = _named(config, "users", "user", context_body.get("user"), remedy)
+    cluster = _find_named(config, "clusters", "cluster", context_body.get("cluster"), remedy)
+    user = _find_named(config, "users", "user", context_body.get("user"), remedy)
     for field in ("exec", "auth-provider"):
         if user.get(field):
             problem = "names a program of this machine, which the service has not"
-            raise _refused(f"users[{context_body.get('user')}].{field}", problem, _TOKEN)
+            raise _make_refusal(
+                f"users[{context_body.get('user')}].{field}", problem, _TOKEN_REMEDY
+            )
     hub_config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "hub", "cluster": _inlined(cluster, folder)}],
-        "users": [{"name": "hub", "user": _inlined(user, folder)}],
+        "clusters": [{"name": "hub", "cluster": _inline_files(cluster, folder)}],
+        "users": [{"name": "hub", "user": _inline_files(user, folder)}],
         "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
         "current-context": "hub",
     }
@@ -59,7 +61,7 @@ def flattened(text: bytes, context: str, folder: Path) -> bytes:
     return hub_text.encode()
 
 
-def _named(
+def _find_named(
     config: Mapping[str, Any], table: str, part: str, name: Any, remedy: str
 ) -> Mapping[str, Any]:
     entries = config.get(table)
@@ -70,27 +72,29 @@ def _named(
             return body
     row_names = ", ".join(str(row.get("name")) for row in rows)
     hint = f"; there is {row_names}" if row_names else ""
-    raise _refused(table, f"there is no {part} {str(name)!r}{hint}", remedy)
+    raise _make_refusal(table, f"there is no {part} {str(name)!r}{hint}", remedy)
 
 
-def _inlined(body: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    inlined = {field: value for field, value in body.items() if field not in (*_FILES, "tokenFile")}
-    for field, inline in _FILES.items():
+def _inline_files(body: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    inlined = {
+        field: value for field, value in body.items() if field not in (*_FILE_FIELDS, "tokenFile")
+    }
+    for field, inline in _FILE_FIELDS.items():
         if body.get(field) and not body.get(inline):
-            inlined[inline] = base64.b64encode(_read(body[field], field, folder)).decode()
+            inlined[inline] = base64.b64encode(_read_file(body[field], field, folder)).decode()
     if body.get("tokenFile"):
-        token = _read(body["tokenFile"], "tokenFile", folder)
+        token = _read_file(body["tokenFile"], "tokenFile", folder)
         inlined["token"] = token.decode(errors="replace").strip()
     return inlined
 
 
-def _read(path: Any, field: str, folder: Path) -> bytes:
+def _read_file(path: Any, field: str, folder: Path) -> bytes:
     try:
         return (folder / str(path)).read_bytes()
     except OSError as error:
         problem = f"{str(path)!r} cannot be read: {error.strerror}"
-        raise _refused(field, problem, "mend the file, or put its contents in") from None
+        raise _make_refusal(field, problem, "mend the file, or put its contents in") from None
 
 
-def _refused(field: str, problem: str, remedy: str) -> Refused:
+def _make_refusal(field: str, problem: str, remedy: str) -> Refused:
     return Refused("", Violation(_FIELD, f"{field}: {problem}" if field else problem, remedy))

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boatyard.client.config import write_private_file
-from boatyard.client.kubeconfig import contexts_of
+from boatyard.client.kubeconfig import list_contexts
 from boatyard.model.errors import BoatyardError, Conflict, Refused
 
 LOCK_SECONDS = 5.0
-BACKUP = ".before-boatyard"
+BACKUP_SUFFIX = ".before-boatyard"
 _COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditResult:
     """The changed file, and its backup copy when comments were lost."""
 
     path: Path
@@ -37,19 +37,19 @@ def find_kubeconfig(environ: Mapping[str, str] = os.environ) -> Path:
     return home / ".kube" / "config"
 
 
-def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
+def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> EditResult:
     """Replaces the file atomically, under the lock that kubectl takes too; mode 0600.
 
     `change` gets the text, empty when there is no file; when it raises, the file stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     real_path = Path(os.path.realpath(path))  # a link stays one
-    with _locked(path):
-        file_stat = _stat(real_path)
-        before = _read(real_path) if file_stat is not None else ""
+    with _lock_file(path):
+        file_stat = _stat_regular_file(real_path)
+        before = _read_text(real_path) if file_stat is not None else ""
         after = change(before)
         if after == before:
-            return Edited(path)
+            return EditResult(path)
         owner = (
             (file_stat.st_uid, file_stat.st_gid)
             if file_stat is not None and os.geteuid() == 0
@@ -57,22 +57,24 @@ def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
         )
         backup = None
         if _COMMENT.search(before):
-            backup = real_path.with_name(real_path.name + BACKUP)
+            backup = real_path.with_name(real_path.name + BACKUP_SUFFIX)
             write_private_file(backup, before.encode(), owner=owner)
         write_private_file(real_path, after.encode(), owner=owner)
-    return Edited(path, backup)
+    return EditResult(path, backup)
 
 
-def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+def find_known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Our contexts of the cluster with this id in the user's kubeconfig; empty when it cannot be read."""
     path = find_kubeconfig(environ)
     try:
-        return contexts_of(_read(path), cluster) if _stat(path) is not None else ()
+        return (
+            list_contexts(_read_text(path), cluster) if _stat_regular_file(path) is not None else ()
+        )
     except (BoatyardError, OSError):
         return ()
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def _stat_regular_file(path: Path) -> os.stat_result | None:
     """The file's stat; None when there is no file. Refused for a device or a directory, which must not be replaced."""
     try:
         file_stat = path.stat()
@@ -83,7 +85,7 @@ def _stat(path: Path) -> os.stat_result | None:
     return file_stat
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -91,7 +93,7 @@ def _read(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     lock = path.with_name(path.name + ".lock")
     deadline = time.monotonic() + LOCK_SECONDS
     while True:

@@ -10,30 +10,32 @@ from datetime import datetime
 from typing import Protocol
 
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.records import Finish, Lease
-from boatyard.resources.reconciling import Result
+from boatyard.ledger.records import Finish, WorkLease
+from boatyard.resources.reconciler import ReconcileResult
 
 
 class Queue(Protocol):
-    async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
+    async def take(self, limit: int, *, now: datetime) -> Sequence[WorkLease]:
         """Leases up to `limit` due objects to this worker alone."""
 
-    async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
+    async def extend(self, leases: Sequence[WorkLease], *, now: datetime) -> set[tuple[str, str]]:
         """Prolongs the leases and returns the (kind, id) of those this worker still holds."""
 
-    def check(self, lease: Lease) -> None:
+    def check_lease(self, lease: WorkLease) -> None:
         """Raises LeaseLost when this process knows that another may hold the lease. Makes no request.
 
         The end of the lease by time is checked by the worker, not here.
         """
 
-    async def forgive(self, lease: Lease) -> None:
+    async def refund_attempt(self, lease: WorkLease) -> None:
         """Takes one attempt off the object's count: the worker that lost the lease is alive."""
 
-    async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
+    async def write(self, lease: WorkLease, result: ReconcileResult, *, now: datetime) -> None:
         """Writes the result and keeps the lease. Raises what `finish` raises."""
 
-    async def finish(self, lease: Lease, result: Result, *, attempts: int, now: datetime) -> None:
+    async def finish(
+        self, lease: WorkLease, result: ReconcileResult, *, attempts: int, now: datetime
+    ) -> None:
         """Writes the result and gives the lease back, in one transaction.
 
         Raises LeaseLost when another worker holds the lease, Conflict when the object was changed since it was
@@ -48,13 +50,13 @@ class SqlQueue:
         self, ledger: Ledger, *, kinds: Sequence[str], worker: str, lease_seconds: float
     ) -> None:
         self._ledger = ledger
-        self._work = ledger.work
+        self._work_table = ledger.work
         self._kinds = kinds
         self._worker = worker
         self._lease_seconds = lease_seconds
 
-    async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
-        return await self._work.take(
+    async def take(self, limit: int, *, now: datetime) -> Sequence[WorkLease]:
+        return await self._work_table.take(
             kinds=self._kinds,
             limit=limit,
             lease_seconds=self._lease_seconds,
@@ -62,19 +64,21 @@ class SqlQueue:
             now=now,
         )
 
-    async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
-        return await self._work.extend(leases, self._lease_seconds, now)
+    async def extend(self, leases: Sequence[WorkLease], *, now: datetime) -> set[tuple[str, str]]:
+        return await self._work_table.extend(leases, self._lease_seconds, now)
 
-    def check(self, lease: Lease) -> None:
+    def check_lease(self, lease: WorkLease) -> None:
         """Does nothing: a lease of the ledger ends by time alone, which the worker checks."""
 
-    async def forgive(self, lease: Lease) -> None:
-        await self._work.forgive(lease)
+    async def refund_attempt(self, lease: WorkLease) -> None:
+        await self._work_table.refund_attempt(lease)
 
-    async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
+    async def write(self, lease: WorkLease, result: ReconcileResult, *, now: datetime) -> None:
         await self._ledger.commit(list(result.changes), lease=lease, now=now)
 
-    async def finish(self, lease: Lease, result: Result, *, attempts: int, now: datetime) -> None:
+    async def finish(
+        self, lease: WorkLease, result: ReconcileResult, *, attempts: int, now: datetime
+    ) -> None:
         finish = Finish(
             due=result.look_again,
             hub=result.hub,

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from boatyard.model.outcome import Owned
+from boatyard.model.outcome import OwnedObject
 
 
 class Driver(Protocol):
     async def check_ready(self) -> None:
         """Raises Unavailable or Refused when the driver cannot work now. Cheap; changes nothing."""
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         """Everything outside that carries our mark and whose key starts with `prefix`."""
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from boatyard.model.errors import Refused
 from boatyard.model.yaml_text import NotYaml, load_yaml
 
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -62,24 +62,26 @@ def read_kubeconfig(
     Paths in the kubeconfig are relative to `folder`, as they are for kubectl to the folder of the file.
     Refused with what is wrong; the message never contains a credential.
     """
-    loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load(kubeconfig)
-    name = context or _text(loaded, "current-context", "the kubeconfig")
+    loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load_kubeconfig(kubeconfig)
+    name = context or _get_text(loaded, "current-context", "the kubeconfig")
     if not name:
         raise Refused("the kubeconfig has no current context: name one")
-    context_settings = _named(loaded, "contexts", "context", name)
+    context_settings = _find_named(loaded, "contexts", "context", name)
     where = f"context {name!r}"
-    cluster_name = _text(context_settings, "cluster", where)
-    user_name = _text(context_settings, "user", where)
-    cluster = _named(loaded, "clusters", "cluster", cluster_name)
-    user = _named(loaded, "users", "user", user_name) if user_name else {}
+    cluster_name = _get_text(context_settings, "cluster", where)
+    user_name = _get_text(context_settings, "user", where)
+    cluster = _find_named(loaded, "clusters", "cluster", cluster_name)
+    user = _find_named(loaded, "users", "user", user_name) if user_name else {}
     return KubeConfig(
-        **_cluster_fields(cluster, f"cluster {cluster_name!r}", Path(folder)),
-        **_user_fields(user, f"user {user_name!r}", Path(folder)),
-        namespace=_text(context_settings, "namespace", where) or "default",
+        **_parse_cluster(cluster, f"cluster {cluster_name!r}", Path(folder)),
+        **_parse_user(user, f"user {user_name!r}", Path(folder)),
+        namespace=_get_text(context_settings, "namespace", where) or "default",
     )
 
 
-def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = None) -> KubeConfig:
+def in_cluster_config(
+    account: str | Path = _SERVICE_ACCOUNT_FOLDER, env: Mapping[str, str] | None = None
+) -> KubeConfig:
     """The API server of the cluster this process runs in, as its pod's service account. Refused outside a cluster."""
     env = os.environ if env is None else env
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
@@ -98,7 +100,7 @@ def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = N
     )
 
 
-def _load(text: str | bytes) -> Mapping[str, Any]:
+def _load_kubeconfig(text: str | bytes) -> Mapping[str, Any]:
     try:
         loaded = load_yaml(text)
     except NotYaml as error:
@@ -108,7 +110,9 @@ def _load(text: str | bytes) -> Mapping[str, Any]:
     return loaded
 
 
-def _named(loaded: Mapping[str, Any], table: str, singular: str, name: str) -> Mapping[str, Any]:
+def _find_named(
+    loaded: Mapping[str, Any], table: str, singular: str, name: str
+) -> Mapping[str, Any]:
     entries = loaded.get(table) or ()
     if not isinstance(entries, list | tuple):
         raise Refused(f"the kubeconfig's {table} is not a list")
@@ -123,18 +127,18 @@ def _named(loaded: Mapping[str, Any], table: str, singular: str, name: str) -> M
     raise Refused(f"the kubeconfig has no {singular} {name!r}{choices}")
 
 
-def _cluster_fields(cluster: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
-    server = _text(cluster, "server", where).rstrip("/")
+def _parse_cluster(cluster: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    server = _get_text(cluster, "server", where).rstrip("/")
     parts = urlsplit(server)
     if parts.scheme not in ("https", "http") or not parts.hostname:
         raise Refused(f"{where}: server is not an http or https URL")
     if parts.username or parts.password:
         raise Refused(f"{where}: the server URL carries a credential; put it under users")
-    if _text(cluster, "proxy-url", where):
+    if _get_text(cluster, "proxy-url", where):
         raise Refused(f"{where}: proxy-url is not supported")
-    insecure = _flag(cluster, "insecure-skip-tls-verify", where)
-    ca = _inline(cluster, "certificate-authority-data", where)
-    ca_file = "" if ca else _file(cluster, "certificate-authority", where, folder)
+    insecure = _get_flag(cluster, "insecure-skip-tls-verify", where)
+    ca = _decode_inline(cluster, "certificate-authority-data", where)
+    ca_file = "" if ca else _resolve_file(cluster, "certificate-authority", where, folder)
     if insecure and (ca or ca_file):
         raise Refused(
             f"{where}: certificate authority and insecure-skip-tls-verify exclude each other"
@@ -144,24 +148,26 @@ def _cluster_fields(cluster: Mapping[str, Any], where: str, folder: Path) -> dic
         "ca": ca,
         "ca_file": ca_file,
         "insecure": insecure,
-        "tls_server_name": _text(cluster, "tls-server-name", where),
+        "tls_server_name": _get_text(cluster, "tls-server-name", where),
     }
 
 
-def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+def _parse_user(user: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
     for unsupported_key in ("auth-provider", "username", "password"):
         if user.get(unsupported_key):
             raise Refused(
                 f"{where}: {unsupported_key} is not supported; use a certificate, a token or exec"
             )
-    certificate = _inline(user, "client-certificate-data", where)
-    key = _inline(user, "client-key-data", where)
-    certificate_file = "" if certificate else _file(user, "client-certificate", where, folder)
-    key_file = "" if key else _file(user, "client-key", where, folder)
+    certificate = _decode_inline(user, "client-certificate-data", where)
+    key = _decode_inline(user, "client-key-data", where)
+    certificate_file = (
+        "" if certificate else _resolve_file(user, "client-certificate", where, folder)
+    )
+    key_file = "" if key else _resolve_file(user, "client-key", where, folder)
     if bool(certificate or certificate_file) != bool(key or key_file):
         raise Refused(f"{where}: a client certificate and its key come together")
     # As kubectl does: the file wins, because it can be renewed.
-    token_file = _file(user, "tokenFile", where, folder)
+    token_file = _resolve_file(user, "tokenFile", where, folder)
     groups = user.get("as-groups") or ()
     if not isinstance(groups, list | tuple):
         raise Refused(f"{where}: as-groups is not a list")
@@ -170,24 +176,24 @@ def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str,
         "certificate_file": certificate_file,
         "key": key,
         "key_file": key_file,
-        "token": "" if token_file else _text(user, "token", where),
+        "token": "" if token_file else _get_text(user, "token", where),
         "token_file": token_file,
-        "plugin": _plugin(user["exec"], where, folder) if user.get("exec") else None,
-        "impersonate_user": _text(user, "as", where),
+        "plugin": _parse_plugin(user["exec"], where, folder) if user.get("exec") else None,
+        "impersonate_user": _get_text(user, "as", where),
         "impersonate_groups": tuple(str(group) for group in groups),
     }
 
 
-def _plugin(settings: Any, where: str, folder: Path) -> ExecPlugin:
+def _parse_plugin(settings: Any, where: str, folder: Path) -> ExecPlugin:
     if not isinstance(settings, Mapping):
         raise Refused(f"{where}: exec is not a mapping")
-    command = _text(settings, "command", where)
-    version = _text(settings, "apiVersion", where)
+    command = _get_text(settings, "command", where)
+    version = _get_text(settings, "apiVersion", where)
     if not command:
         raise Refused(f"{where}: exec has no command")
     if version not in _EXEC_VERSIONS:
         raise Refused(f"{where}: exec speaks {version!r}; known are {', '.join(_EXEC_VERSIONS)}")
-    if _text(settings, "interactiveMode", where) == "Always":
+    if _get_text(settings, "interactiveMode", where) == "Always":
         raise Refused(f"{where}: exec wants a terminal (interactiveMode Always), and there is none")
     # As kubectl does: with a slash it is a path, without one it is looked up on PATH.
     if "/" in command:
@@ -202,12 +208,12 @@ def _plugin(settings: Any, where: str, folder: Path) -> ExecPlugin:
         args=tuple(str(arg) for arg in settings.get("args") or ()),
         env=env,
         api_version=version,
-        install_hint=_text(settings, "installHint", where).strip(),
-        provide_cluster=_flag(settings, "provideClusterInfo", where),
+        install_hint=_get_text(settings, "installHint", where).strip(),
+        provide_cluster=_get_flag(settings, "provideClusterInfo", where),
     )
 
 
-def _text(settings: Mapping[str, Any], name: str, where: str) -> str:
+def _get_text(settings: Mapping[str, Any], name: str, where: str) -> str:
     value = settings.get(name)
     if value is None:
         return ""
@@ -216,20 +222,20 @@ def _text(settings: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _flag(settings: Mapping[str, Any], name: str, where: str) -> bool:
+def _get_flag(settings: Mapping[str, Any], name: str, where: str) -> bool:
     value = settings.get(name) or False
     if not isinstance(value, bool):
         raise Refused(f"{where}: {name} is neither true nor false")
     return value
 
 
-def _inline(settings: Mapping[str, Any], name: str, where: str) -> bytes:
+def _decode_inline(settings: Mapping[str, Any], name: str, where: str) -> bytes:
     try:
-        return base64.b64decode("".join(_text(settings, name, where).split()), validate=True)
+        return base64.b64decode("".join(_get_text(settings, name, where).split()), validate=True)
     except (binascii.Error, ValueError):
         raise Refused(f"{where}: {name} is not base64") from None
 
 
-def _file(settings: Mapping[str, Any], name: str, where: str, folder: Path) -> str:
-    path = _text(settings, name, where)
+def _resolve_file(settings: Mapping[str, Any], name: str, where: str, folder: Path) -> str:
+    path = _get_text(settings, name, where)
     return str(folder / path) if path else ""

@@ -21,7 +21,7 @@ Now = Callable[[], datetime]
 
 
 @dataclass(frozen=True)
-class Proof:
+class Credential:
     """The token or certificate of a request, and the CA of the server. Secrets are left out of repr."""
 
     token: str = field(default="", repr=False)
@@ -34,7 +34,7 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - credentials expire by the clock of the world outside
 
 
-class Credentials:
+class CredentialSource:
     """The credential of one kubeconfig user, renewed when its files change or its plugin's output expires."""
 
     def __init__(self, config: KubeConfig, *, now: Now = wall_clock, plugin_seconds: float = 30.0):
@@ -42,38 +42,38 @@ class Credentials:
         self._now = now
         self._plugin_seconds = plugin_seconds
         self._files: dict[str, tuple[object, bytes]] = {}
-        self._printed: _Printed | None = None
+        self._plugin_output: _PluginOutput | None = None
         self._lock = asyncio.Lock()
 
-    async def current(self) -> Proof:
+    async def get_credential(self) -> Credential:
         """The credential to send now. Refused when a file is missing, Unavailable while a plugin fails."""
         if self._config.plugin is not None:
             async with self._lock:  # many requests, one run of the plugin
-                if self._printed is None or self._now() >= self._printed.renew_at:
-                    self._printed = await self._run(self._config.plugin)
-        return self._proof()
+                if self._plugin_output is None or self._now() >= self._plugin_output.renew_at:
+                    self._plugin_output = await self._run_plugin(self._config.plugin)
+        return self._build_credential()
 
-    async def renew(self, rejected: Proof) -> bool:
+    async def renew(self, rejected: Credential) -> bool:
         """Called once after a 401. True when there is now another credential than `rejected`."""
         # A caller that waited here while another one ran the plugin uses that output and does not run it again.
-        if self._config.plugin is not None and await self.current() == rejected:
-            self._printed = None
+        if self._config.plugin is not None and await self.get_credential() == rejected:
+            self._plugin_output = None
         self._files.clear()
-        return await self.current() != rejected
+        return await self.get_credential() != rejected
 
-    def _proof(self) -> Proof:
-        config, printed = self._config, self._printed
-        token = config.token or self._read(config.token_file).decode(errors="replace").strip()
-        certificate = config.certificate or self._read(config.certificate_file)
+    def _build_credential(self) -> Credential:
+        config, printed = self._config, self._plugin_output
+        token = config.token or self._read_file(config.token_file).decode(errors="replace").strip()
+        certificate = config.certificate or self._read_file(config.certificate_file)
         one_file = config.key_file == config.certificate_file and not config.certificate
-        key = config.key or (b"" if one_file else self._read(config.key_file))
+        key = config.key or (b"" if one_file else self._read_file(config.key_file))
         if printed is not None:
             token = token or printed.token
             certificate, key = certificate or printed.certificate, key or printed.key
-        ca = config.ca or self._read(config.ca_file)
-        return Proof(token=token, certificate=certificate, key=key, ca=ca)
+        ca = config.ca or self._read_file(config.ca_file)
+        return Credential(token=token, certificate=certificate, key=key, ca=ca)
 
-    def _read(self, path: str) -> bytes:
+    def _read_file(self, path: str) -> bytes:
         """The content of a small file, cached until its inode, time or size changes, as those of renewed tokens do."""
         if not path:
             return b""
@@ -87,12 +87,12 @@ class Credentials:
             raise Refused(f"cannot read {path}: {error.strerror}") from error
         return cached[1]
 
-    async def _run(self, plugin: ExecPlugin) -> _Printed:
+    async def _run_plugin(self, plugin: ExecPlugin) -> _PluginOutput:
         description = f"the credential plugin {plugin.command}"
         try:
             process = await asyncio.create_subprocess_exec(
                 *(plugin.command, *plugin.args),
-                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info(plugin)},
+                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._exec_info(plugin)},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 # Neither shown nor stored: the error output of such a program may quote a secret.
@@ -109,7 +109,7 @@ class Credentials:
             raise Unavailable(f"{description} did not end in {self._plugin_seconds:g} s") from error
         finally:
             # Also when it has exited but left a child that holds its output open.
-            if process.returncode is None or not _drained(process):
+            if process.returncode is None or not _is_drained(process):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -117,9 +117,9 @@ class Credentials:
             raise Unavailable(
                 f"{description} ended with {process.returncode}; run it by hand to see what it says"
             )
-        return _parse(output, plugin, description, self._now())
+        return _parse_plugin_output(output, plugin, description, self._now())
 
-    def _info(self, plugin: ExecPlugin) -> str:
+    def _exec_info(self, plugin: ExecPlugin) -> str:
         spec: dict[str, Any] = {"interactive": False}
         if plugin.provide_cluster:
             config = self._config
@@ -127,25 +127,27 @@ class Credentials:
                 "server": config.server,
                 "tls-server-name": config.tls_server_name,
                 "insecure-skip-tls-verify": config.insecure,
-                "certificate-authority-data": config.ca or self._read(config.ca_file),
+                "certificate-authority-data": config.ca or self._read_file(config.ca_file),
             }
         info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
         return msgspec.json.encode(info).decode()
 
 
 @dataclass(frozen=True)
-class _Printed:
+class _PluginOutput:
     token: str = field(repr=False)
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
     renew_at: datetime
 
 
-def _drained(process: asyncio.subprocess.Process) -> bool:
+def _is_drained(process: asyncio.subprocess.Process) -> bool:
     return process.stdout is None or process.stdout.at_eof()
 
 
-def _parse(output: bytes, plugin: ExecPlugin, description: str, now: datetime) -> _Printed:
+def _parse_plugin_output(
+    output: bytes, plugin: ExecPlugin, description: str, now: datetime
+) -> _PluginOutput:
     try:
         credential = msgspec.json.decode(output)
         status = credential["status"]
@@ -164,7 +166,7 @@ def _parse(output: bytes, plugin: ExecPlugin, description: str, now: datetime) -
     token = str(status.get("token") or "")
     if bool(certificate) != bool(key) or not (token or certificate):
         raise Refused(f"{description} printed neither a token nor a certificate with its key")
-    return _Printed(
+    return _PluginOutput(
         token, certificate, key, _renew_at(status.get("expirationTimestamp"), description, now)
     )
 

@@ -16,9 +16,9 @@ from boatyard.model.errors import (
     Violation,
 )
 
-_TERMINATING = "NamespaceTerminating"
+_NAMESPACE_TERMINATING = "NamespaceTerminating"
 _UNKNOWN_FIELD = "field not declared in schema"
-_LONGEST = 800  # characters of the server's message that are passed on
+_LONGEST_TEXT = 800  # characters of the server's message that are passed on
 
 
 class Expired(Conflict):
@@ -34,7 +34,7 @@ def parse_status(body: bytes) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) and decoded.get("kind") == "Status" else {}
 
 
-def about_an_order(error: Refused) -> BoatyardError:
+def to_order_error(error: Refused) -> BoatyardError:
     """The error to report on an order when a hub refuses a request that we made for it.
 
     Missing rights or bad credentials of our own are Unavailable: the operator of the hub can fix them, the author
@@ -45,18 +45,18 @@ def about_an_order(error: Refused) -> BoatyardError:
     return error
 
 
-def disrupts(status: dict[str, Any]) -> bool:
+def is_disruption_budget(status: dict[str, Any]) -> bool:
     """Whether a 429 is due to a disruption budget and not to a busy server."""
-    return any(cause.get("reason") == "DisruptionBudget" for cause in _causes(status))
+    return any(cause.get("reason") == "DisruptionBudget" for cause in _list_causes(status))
 
 
-def error_for(code: int, status: dict[str, Any], *, operation: str, secret: bool) -> BoatyardError:
+def make_error(code: int, status: dict[str, Any], *, operation: str, secret: bool) -> BoatyardError:
     """The error for a response with this code. `operation` says what was attempted, without any secret.
 
     With `secret`, the server's message about the contents is left out: it may quote them.
     """
     reason = str(status.get("reason") or "")
-    text = _words(code, status, secret=secret)
+    text = _error_text(code, status, secret=secret)
     message = f"{operation}: {text}"
     match code:
         case 404:
@@ -71,11 +71,11 @@ def error_for(code: int, status: dict[str, Any], *, operation: str, secret: bool
             return Unavailable(message, reason=reason or "Unavailable")
     if reason in ("Expired", "Gone"):
         return Expired(message)
-    if any(cause.get("reason") == _TERMINATING for cause in _causes(status)):
+    if any(cause.get("reason") == _NAMESPACE_TERMINATING for cause in _list_causes(status)):
         # Temporary: once the namespace is gone, it can be created again.
-        return Unavailable(message, reason=_TERMINATING)
+        return Unavailable(message, reason=_NAMESPACE_TERMINATING)
     if 400 <= code < 500:
-        violations = () if secret else _violations(status)
+        violations = () if secret else _list_violations(status)
         return Refused(message, *violations, reason=reason or "Refused")
     if _UNKNOWN_FIELD in text:
         # The server answers 500 to an apply with a field that the kind does not have, as if it were its own fault.
@@ -83,23 +83,23 @@ def error_for(code: int, status: dict[str, Any], *, operation: str, secret: bool
     return Unavailable(message, reason=reason or "Unavailable")
 
 
-def _words(code: int, status: dict[str, Any], *, secret: bool) -> str:
+def _error_text(code: int, status: dict[str, Any], *, secret: bool) -> str:
     if secret and code in (400, 422):
-        fields = [str(cause["field"]) for cause in _causes(status) if cause.get("field")]
+        fields = [str(cause["field"]) for cause in _list_causes(status) if cause.get("field")]
         place = f" ({', '.join(fields)})" if fields else ""
         return f"the API server refuses its contents{place}"
     message = str(status.get("message") or f"the API server answered {code}")
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+    return message if len(message) <= _LONGEST_TEXT else f"{message[:_LONGEST_TEXT]}…"
 
 
-def _causes(status: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_causes(status: dict[str, Any]) -> list[dict[str, Any]]:
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return [cause for cause in causes or () if isinstance(cause, dict)]
 
 
-def _violations(status: dict[str, Any]) -> tuple[Violation, ...]:
+def _list_violations(status: dict[str, Any]) -> tuple[Violation, ...]:
     return tuple(
-        Violation(str(cause.get("field") or ""), str(cause.get("message") or "")[:_LONGEST])
-        for cause in _causes(status)
+        Violation(str(cause.get("field") or ""), str(cause.get("message") or "")[:_LONGEST_TEXT])
+        for cause in _list_causes(status)
     )

@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from boatyard.kube.client import KubeClient, Object
+from boatyard.kube.client import KubeClient, KubeObject
 from boatyard.kube.errors import Expired
-from boatyard.kube.kinds import Kind
-from boatyard.kube.watching import BOOKMARK, DELETED
+from boatyard.kube.kinds import KubeKind
+from boatyard.kube.watch_stream import BOOKMARK, DELETED
+from boatyard.model.backoff import Backoff
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 
 logger = logging.getLogger(__name__)
 
 Key = str  # "namespace/name", or "name" for kinds without a namespace
-OnChange = Callable[[Key, Object | None, Object | None], None]
+OnChange = Callable[[Key, KubeObject | None, KubeObject | None], None]
 
 
-def key_of(item: Mapping[str, Any]) -> Key:
+def object_key(item: Mapping[str, Any]) -> Key:
     metadata = item["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
@@ -32,7 +33,7 @@ def split_key(key: Key) -> tuple[str, str]:
     return namespace, name
 
 
-def without_managers(item: Object) -> Object:
+def drop_managed_fields(item: KubeObject) -> KubeObject:
     """The object without managedFields, which are often half of its size and are not used here."""
     item["metadata"].pop("managedFields", None)
     return item
@@ -49,13 +50,13 @@ class Informer:
     def __init__(
         self,
         client: KubeClient,
-        kind: Kind,
+        kind: KubeKind,
         namespace: str = "",
         *,
         labels: str = "",
         fields: str = "",
         on_change: OnChange | None = None,
-        shape: Callable[[Object], Object] = without_managers,
+        shape: Callable[[KubeObject], KubeObject] = drop_managed_fields,
         streaming: bool = False,
         first_pause: float = 0.2,
         longest_pause: float = 30.0,
@@ -69,15 +70,15 @@ class Informer:
         """Why the copy may be out of date; empty while the watch works."""
         self._client = client
         self._namespace = namespace
-        self._selecting: Any = {"labels": labels, "fields": fields}
+        self._selectors: Any = {"labels": labels, "fields": fields}
         self._on_change = on_change
-        self._shape = shape
+        self._trim_object = shape
         self._streaming = streaming
-        self._pauses = first_pause, longest_pause
-        self._bounds: Any = {"seconds": seconds, "silence": silence}
-        self._store: dict[Key, Object] = {}
+        self._backoff = Backoff(first=first_pause, longest=longest_pause)
+        self._watch_limits: Any = {"seconds": seconds, "silence": silence}
+        self._store: dict[Key, KubeObject] = {}
         self._dirty: dict[Key, None] = {}  # in the order of their first change
-        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
         self._ended = False
         self._version = ""  # resume from here; empty: list first
         self._failures = 0  # in a row
@@ -85,11 +86,11 @@ class Informer:
 
     # --- reading the copy -------------------------------------------------------------------
 
-    def get(self, key: Key) -> Object | None:
+    def get(self, key: Key) -> KubeObject | None:
         """The last known state; None when there is no such object. The caller must not change it."""
         return self._store.get(key)
 
-    def items(self) -> Iterator[tuple[Key, Object]]:
+    def items(self) -> Iterator[tuple[Key, KubeObject]]:
         return iter(list(self._store.items()))
 
     def __len__(self) -> int:
@@ -97,7 +98,7 @@ class Informer:
 
     # --- changed keys -----------------------------------------------------------------------
 
-    async def next(self) -> Key:
+    async def next_key(self) -> Key:
         """The key whose first unread change is oldest; several changes of one key are returned once.
 
         Waits while there is none; Unavailable when the informer has ended.
@@ -105,19 +106,19 @@ class Informer:
         while not self._dirty:
             if self._ended:
                 raise Unavailable(f"the informer of {self.kind.plural} has ended", reason="Closed")
-            self._wake.clear()
-            await self._wake.wait()
+            self._changed.clear()
+            await self._changed.wait()
         key = next(iter(self._dirty))
         del self._dirty[key]
         return key
 
-    def mark(self, key: Key) -> None:
+    def mark_changed(self, key: Key) -> None:
         """Makes `next` return this key again, as if it had changed."""
         self._dirty[key] = None
-        self._wake.set()
+        self._changed.set()
 
     @property
-    def waiting(self) -> int:
+    def pending_count(self) -> int:
         """The number of changed keys that `next` has not returned yet."""
         return len(self._dirty)
 
@@ -128,7 +129,7 @@ class Informer:
         try:
             while not self._client.closed.is_set():
                 try:
-                    await self._round()
+                    await self._list_and_watch()
                 except Expired:
                     self._version = ""  # the events in between are lost: compare with a list
                     self._relists += 1
@@ -139,13 +140,13 @@ class Informer:
                         "watch expired, objects are listed again", extra={"kind": self.kind.plural}
                     )
                 except BoatyardError as error:
-                    self._failed(error)
-                await self._rest()
+                    self._record_failure(error)
+                await self._wait_before_retry()
         finally:
             self._ended = True
-            self._wake.set()
+            self._changed.set()
 
-    async def _round(self) -> None:
+    async def _list_and_watch(self) -> None:
         """One list when needed, then one watch. Returns when the server ended the watch regularly."""
         initial = not self._version and self._streaming
         if not self._version and not initial:
@@ -160,14 +161,14 @@ class Informer:
             )
 
     async def _list(self) -> None:
-        listed = await self._client.list(self.kind, self._namespace, **self._selecting)
-        items_by_key = {key_of(item): item for item in listed.items}
+        listed = await self._client.list(self.kind, self._namespace, **self._selectors)
+        items_by_key = {object_key(item): item for item in listed.items}
         for key in self._store.keys() - items_by_key.keys():
-            self._put(key, None)
+            self._store_object(key, None)
         for key, item in items_by_key.items():
-            self._put(key, item)
+            self._store_object(key, item)
         self._version = listed.resource_version
-        self._is_well()
+        self._clear_problem()
         self.synced.set()
 
     async def _watch(self, *, initial: bool) -> None:
@@ -180,20 +181,20 @@ class Informer:
             self._namespace,
             resource_version=version,
             initial=initial,
-            **self._selecting,
-            **self._bounds,
+            **self._selectors,
+            **self._watch_limits,
         )
         async with aclosing(watch) as stream:
             async for event in stream:
                 events += 1
                 if event.type != BOOKMARK:
-                    key = key_of(event.object)
-                    self._put(key, None if event.type == DELETED else event.object)
+                    key = object_key(event.object)
+                    self._store_object(key, None if event.type == DELETED else event.object)
                     if initial_keys is not None:
                         initial_keys.add(key)
-                elif initial_keys is not None and event.ends_initial:
+                elif initial_keys is not None and event.is_initial_end:
                     for key in self._store.keys() - initial_keys:
-                        self._put(key, None)
+                        self._store_object(key, None)
                     initial_keys = None
                     self.synced.set()
                 if (
@@ -201,30 +202,30 @@ class Informer:
                 ):  # before that, resuming would miss objects that were not sent yet
                     self._version = event.resource_version
                     self._relists = 0
-                    self._is_well()
+                    self._clear_problem()
         if events == 0 and loop.time() - started < 1.0:
             raise Unavailable(f"watch of {self.kind.plural} ended at once", reason="Cut")
-        self._is_well()
+        self._clear_problem()
 
-    def _put(self, key: Key, item: Object | None) -> None:
+    def _store_object(self, key: Key, item: KubeObject | None) -> None:
         before = self._store.get(key)
         if item is None:
             if before is None:
                 return
             del self._store[key]
         else:
-            if before is not None and _same(before, item):
+            if before is not None and _is_same_version(before, item):
                 return
-            item = self._store[key] = self._shape(item)
+            item = self._store[key] = self._trim_object(item)
         if self._on_change is None:
-            self.mark(key)
+            self.mark_changed(key)
         else:  # nobody calls `next` then: the keys would pile up
             self._on_change(key, before, item)
 
-    def _is_well(self) -> None:
+    def _clear_problem(self) -> None:
         self.problem, self._failures = "", 0
 
-    def _failed(self, error: BoatyardError) -> None:
+    def _record_failure(self, error: BoatyardError) -> None:
         self._failures += 1
         if str(error) != self.problem and not self._client.closed.is_set():
             self.problem = str(error)
@@ -233,25 +234,24 @@ class Informer:
             )
 
     @property
-    def pause(self) -> float:
+    def retry_delay(self) -> float:
         """Seconds until the next attempt."""
         if self._failures == 0:
             return 0.0
-        first, longest = self._pauses
-        return min(first * 2.0 ** min(self._failures - 1, 20), longest)
+        return self._backoff.pause(self._failures)
 
-    async def _rest(self) -> None:
+    async def _wait_before_retry(self) -> None:
         """Waits before the next round: no time after success, longer after each failure, until the client closes."""
         if self._failures == 0:
             return
         try:
-            async with asyncio.timeout(self.pause):
+            async with asyncio.timeout(self.retry_delay):
                 await self._client.closed.wait()
         except TimeoutError:
             return
 
 
-def _same(first: Object, second: Object) -> bool:
+def _is_same_version(first: KubeObject, second: KubeObject) -> bool:
     first_metadata, second_metadata = first["metadata"], second["metadata"]
     version = first_metadata.get("resourceVersion")
     return (

@@ -9,7 +9,7 @@ from boatyard.model.errors import Refused
 
 
 @dataclass(frozen=True)
-class Kind:
+class KubeKind:
     """One kind as one version of the API serves it. The group of the core API is empty."""
 
     group: str
@@ -28,48 +28,44 @@ class Kind:
             raise Refused(f"{self.kind} {name} is asked for without its namespace")
         parts = [f"/apis/{self.group}" if self.group else "/api", self.version]
         if namespace and self.namespaced:
-            parts += ["namespaces", _segment(namespace)]
+            parts += ["namespaces", _quote_segment(namespace)]
         parts.append(self.plural)
         if name:
-            parts.append(_segment(name))
+            parts.append(_quote_segment(name))
         if subresource:
-            parts += [_segment(part) for part in subresource.split("/")]
+            parts += [_quote_segment(part) for part in subresource.split("/")]
         return "/".join(parts)
 
 
-def _segment(text: str) -> str:
+def _quote_segment(text: str) -> str:
     # A proxy or client would resolve "." and "..", and the request would reach another path.
     if text in ("", ".", ".."):
         raise Refused(f"{text!r} is no name of a Kubernetes object")
     return quote(text, safe="")
 
 
-NAMESPACES = Kind("", "v1", "namespaces", "Namespace", False)
-NODES = Kind("", "v1", "nodes", "Node", False)
-PODS = Kind("", "v1", "pods", "Pod", True)
-SERVICES = Kind("", "v1", "services", "Service", True)
-SECRETS = Kind("", "v1", "secrets", "Secret", True)
-CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", True)
-SERVICE_ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount", True)
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota", True)
-EVENTS = Kind("", "v1", "events", "Event", True)
-DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", True)
-REPLICA_SETS = Kind("apps", "v1", "replicasets", "ReplicaSet", True)
-DAEMON_SETS = Kind("apps", "v1", "daemonsets", "DaemonSet", True)
-STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet", True)
-JOBS = Kind("batch", "v1", "jobs", "Job", True)
-LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease", True)
-ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True)
-DISRUPTION_BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True)
-CSRS = Kind(
+NAMESPACES = KubeKind("", "v1", "namespaces", "Namespace", False)
+NODES = KubeKind("", "v1", "nodes", "Node", False)
+PODS = KubeKind("", "v1", "pods", "Pod", True)
+SERVICES = KubeKind("", "v1", "services", "Service", True)
+SECRETS = KubeKind("", "v1", "secrets", "Secret", True)
+CONFIG_MAPS = KubeKind("", "v1", "configmaps", "ConfigMap", True)
+SERVICE_ACCOUNTS = KubeKind("", "v1", "serviceaccounts", "ServiceAccount", True)
+RESOURCE_QUOTAS = KubeKind("", "v1", "resourcequotas", "ResourceQuota", True)
+EVENTS = KubeKind("", "v1", "events", "Event", True)
+DEPLOYMENTS = KubeKind("apps", "v1", "deployments", "Deployment", True)
+JOBS = KubeKind("batch", "v1", "jobs", "Job", True)
+LEASES = KubeKind("coordination.k8s.io", "v1", "leases", "Lease", True)
+DISRUPTION_BUDGETS = KubeKind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True)
+CSRS = KubeKind(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
 )
-CRDS = Kind(
+CRDS = KubeKind(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )
-ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
-ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
-CLUSTER_ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
-CLUSTER_ROLE_BINDINGS = Kind(
+ROLES = KubeKind("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
+ROLE_BINDINGS = KubeKind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
+CLUSTER_ROLES = KubeKind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS = KubeKind(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
 )

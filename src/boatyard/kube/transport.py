@@ -16,9 +16,9 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from boatyard.kube.circuit_breaker import CircuitBreaker
 from boatyard.kube.config import KubeConfig
-from boatyard.kube.credentials import Credentials, Now, Proof, wall_clock
-from boatyard.kube.gate import Gate
+from boatyard.kube.credentials import Credential, CredentialSource, Now, wall_clock
 from boatyard.model.errors import Refused, Unavailable
 
 Query = Mapping[str, str]
@@ -28,14 +28,14 @@ _CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class KubeResponse:
     code: int
     headers: CIMultiDictProxy[str] = field(repr=False)
     body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Question:
+class KubeRequest:
     """A request as it goes over the wire."""
 
     method: str
@@ -49,18 +49,18 @@ class Question:
         return f"{self.method} {self.path}"
 
     @property
-    def secret(self) -> bool:
+    def is_secret(self) -> bool:
         """Whether the request is about a Secret or a token: then error texts must not quote contents."""
         return "/secrets" in self.path or self.path.endswith("/token")
 
 
 @lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
     """The query string. Cached: most queries are one of a few."""
     return urlencode(query)
 
 
-class Cut(Unavailable):
+class ConnectionCut(Unavailable):
     """The connection was lost; the request may or may not have been carried out."""
 
 
@@ -75,36 +75,36 @@ class Transport:
         timeout: float,
         now: Now = wall_clock,
         plugin_seconds: float = 30.0,
-        gate: Gate | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
     ) -> None:
         self.config = config
-        self._gate = gate
+        self._circuit_breaker = circuit_breaker
         self._agent = agent
         self._timeout = timeout
-        self._credentials = Credentials(config, now=now, plugin_seconds=plugin_seconds)
+        self._credentials = CredentialSource(config, now=now, plugin_seconds=plugin_seconds)
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
-        self._tls: tuple[Proof, ssl.SSLContext] | None = None
+        self._tls: tuple[Credential, ssl.SSLContext] | None = None
         self._streams: set[aiohttp.ClientResponse] = set()
         self.closed = asyncio.Event()
 
-    async def exchange(self, request: Question) -> Answer:
+    async def exchange(self, request: KubeRequest) -> KubeResponse:
         """The server's response, whatever its code. After a 401, renews the credential and sends the request once more.
 
         Unavailable when there is no response within the timeout, Cut when the connection is lost.
         """
-        proof = await self._credentials.current()
-        response = await self._exchange(request, proof)
+        proof = await self._credentials.get_credential()
+        response = await self._exchange_once(request, proof)
         if response.code == 401 and await self._credentials.renew(proof):
-            response = await self._exchange(request, await self._credentials.current())
+            response = await self._exchange_once(request, await self._credentials.get_credential())
         return response
 
-    async def _exchange(self, request: Question, proof: Proof) -> Answer:
-        with self._gated(request) as record_status, self._told(request):
+    async def _exchange_once(self, request: KubeRequest, proof: Credential) -> KubeResponse:
+        with self._through_circuit_breaker(request) as record_status, self._map_errors(request):
             async with (
                 asyncio.timeout(self._timeout),
                 await self._send(request, proof, watch=False) as http_response,
             ):
-                response = Answer(
+                response = KubeResponse(
                     http_response.status, http_response.headers, await http_response.read()
                 )
                 record_status(response.code)
@@ -112,22 +112,22 @@ class Transport:
 
     @asynccontextmanager
     async def stream(
-        self, request: Question, *, silence: float
+        self, request: KubeRequest, *, silence: float
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
         """The code of the response, and its body in pieces as they arrive.
 
         Iterating raises Unavailable when nothing arrives for `silence` seconds or the connection is lost.
         """
-        proof = await self._credentials.current()
+        proof = await self._credentials.get_credential()
         async with contextlib.AsyncExitStack() as stack:
-            http_response = await self._open(stack, request, proof)
+            http_response = await self._open_stream(stack, request, proof)
             if http_response.status == 401 and await self._credentials.renew(proof):
                 http_response.close()
-                proof = await self._credentials.current()
-                http_response = await self._open(stack, request, proof)
+                proof = await self._credentials.get_credential()
+                http_response = await self._open_stream(stack, request, proof)
             self._streams.add(http_response)
             stack.callback(self._streams.discard, http_response)
-            yield http_response.status, self._pieces(http_response, request, silence)
+            yield http_response.status, self._read_pieces(http_response, request, silence)
 
     async def close(self) -> None:
         """Ends all requests and streams under way with Unavailable. May be called twice."""
@@ -135,25 +135,27 @@ class Transport:
         sessions, self._sessions = self._sessions, None
         # Closing a session does not wake a reader that waits for the next piece.
         for http_response in self._streams:
-            http_response.content.set_exception(Cut("the client was closed", reason="Closed"))
+            http_response.content.set_exception(
+                ConnectionCut("the client was closed", reason="Closed")
+            )
         for session in sessions or ():
             await session.close()
 
-    async def _open(
-        self, stack: contextlib.AsyncExitStack, request: Question, proof: Proof
+    async def _open_stream(
+        self, stack: contextlib.AsyncExitStack, request: KubeRequest, proof: Credential
     ) -> aiohttp.ClientResponse:
-        with self._gated(request) as record_status, self._told(request):
+        with self._through_circuit_breaker(request) as record_status, self._map_errors(request):
             async with asyncio.timeout(self._timeout):
                 exchange = await self._send(request, proof, watch=True)
                 http_response = await stack.enter_async_context(exchange)
                 record_status(http_response.status)
                 return http_response
 
-    async def _pieces(
-        self, http_response: aiohttp.ClientResponse, request: Question, silence: float
+    async def _read_pieces(
+        self, http_response: aiohttp.ClientResponse, request: KubeRequest, silence: float
     ) -> AsyncIterator[bytes]:
         while True:
-            with self._told(request):
+            with self._map_errors(request):
                 try:
                     async with asyncio.timeout(silence):
                         piece = await http_response.content.readany()
@@ -162,13 +164,15 @@ class Transport:
                 ) as error:  # raised by aiohttp after we closed the session ourselves
                     if not self.closed.is_set():
                         raise
-                    raise Cut(f"{request}: the client was closed", reason="Closed") from error
+                    raise ConnectionCut(
+                        f"{request}: the client was closed", reason="Closed"
+                    ) from error
             if not piece:
                 return
             yield piece
 
     async def _send(
-        self, request: Question, proof: Proof, *, watch: bool
+        self, request: KubeRequest, proof: Credential, *, watch: bool
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         config = self.config
         headers = CIMultiDict({"Accept": request.accept})
@@ -180,11 +184,11 @@ class Transport:
             headers["Impersonate-User"] = config.impersonate_user
         for group in config.impersonate_groups:
             headers.add("Impersonate-Group", group)
-        tls = await self._context(proof) if config.server.startswith("https:") else True
-        session = self._session(watch=watch)
+        tls = await self._get_tls_context(proof) if config.server.startswith("https:") else True
+        session = self._get_session(watch=watch)
         return session.request(
             request.method,
-            self._url(request),
+            self._make_url(request),
             data=request.body,
             headers=headers,
             ssl=tls,
@@ -192,11 +196,11 @@ class Transport:
             allow_redirects=False,  # the credential must not reach another server
         )
 
-    def _url(self, request: Question) -> URL:
-        query = f"?{_encoded(tuple(request.query.items()))}" if request.query else ""
+    def _make_url(self, request: KubeRequest) -> URL:
+        query = f"?{_encode_query(tuple(request.query.items()))}" if request.query else ""
         return URL(f"{self.config.server}{request.path}{query}", encoded=True)
 
-    def _session(self, *, watch: bool) -> aiohttp.ClientSession:
+    def _get_session(self, *, watch: bool) -> aiohttp.ClientSession:
         if self.closed.is_set():
             raise Unavailable("the Kubernetes client is closed", reason="Closed")
         if self._sessions is None:
@@ -218,37 +222,37 @@ class Transport:
         session._retry_connection = False
         return session
 
-    async def _context(self, proof: Proof) -> ssl.SSLContext:
+    async def _get_tls_context(self, proof: Credential) -> ssl.SSLContext:
         """The TLS context, the same object while the certificates are the same: connections are pooled by it."""
         # Without the token: a renewed token must not open new connections.
-        tls_material = Proof(certificate=proof.certificate, key=proof.key, ca=proof.ca)
+        tls_material = Credential(certificate=proof.certificate, key=proof.key, ca=proof.ca)
         if self._tls is None or self._tls[0] != tls_material:
             context = await asyncio.to_thread(
-                tls_context, tls_material, insecure=self.config.insecure
+                make_tls_context, tls_material, insecure=self.config.insecure
             )
             if self._tls is None or self._tls[0] != tls_material:
                 self._tls = tls_material, context
         return self._tls[1]
 
     @contextlib.contextmanager
-    def _gated(self, request: Question) -> Iterator[Callable[[int], None]]:
+    def _through_circuit_breaker(self, request: KubeRequest) -> Iterator[Callable[[int], None]]:
         """Asks the circuit breaker before a request and reports the outcome. Yields a function that takes the code."""
-        gate = self._gate
+        gate = self._circuit_breaker
         if gate is None:
             yield lambda code: None
             return
-        gate.enter(str(request))
+        gate.check_allowed(str(request))
         # An eviction that a disruption budget forbids is answered 429; that is no failure of the server.
         is_eviction = request.path.endswith("/eviction")
         try:
-            yield lambda code: gate.answered(200 if is_eviction and code == 429 else code)
+            yield lambda code: gate.record_response(200 if is_eviction and code == 429 else code)
         except Unavailable as error:
             if not self.closed.is_set():
-                gate.failed(str(error).removeprefix(f"{request}: "))
+                gate.record_failure(str(error).removeprefix(f"{request}: "))
             raise
 
     @contextlib.contextmanager
-    def _told(self, request: Question) -> Iterator[None]:
+    def _map_errors(self, request: KubeRequest) -> Iterator[None]:
         """Turns errors of aiohttp and of sockets into Unavailable or Cut."""
         server = self.config.server
         try:
@@ -266,10 +270,10 @@ class Transport:
             raise Unavailable(text, reason="Unreachable") from error
         except (aiohttp.ClientError, OSError) as error:
             text = f"{request}: the connection to {server} was cut ({type(error).__name__})"
-            raise Cut(text, reason="Cut") from error
+            raise ConnectionCut(text, reason="Cut") from error
 
 
-def tls_context(proof: Proof, *, insecure: bool = False) -> ssl.SSLContext:
+def make_tls_context(proof: Credential, *, insecure: bool = False) -> ssl.SSLContext:
     """A TLS context with the same checks as kubectl. Refused when certificate, key or CA cannot be parsed."""
     try:
         context = ssl.create_default_context(cadata=proof.ca.decode() if proof.ca else None)

@@ -25,7 +25,7 @@ class DocumentMetadata(Protocol):
     def version(self) -> int: ...
 
 
-class Document(Protocol):
+class LedgerDocument(Protocol):
     """A frozen msgspec struct with an id and metadata; its kind is the name of its class."""
 
     @property
@@ -36,7 +36,7 @@ class Document(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """What the event of a change says: a CamelCase reason and one sentence."""
 
     reason: str
@@ -47,8 +47,8 @@ class Note:
 class Insert:
     """Stores a new document with version 0. Exists when its id or its name is taken."""
 
-    doc: Document
-    note: Note | None = None
+    doc: LedgerDocument
+    note: EventNote | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class Replace:
     Conflict when the stored version is not the one that was read; NotFound when the document is gone.
     """
 
-    doc: Document
-    note: Note | None = None
+    doc: LedgerDocument
+    note: EventNote | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     """Moves the document to the archive, guarded by version like Replace."""
 
-    doc: Document
-    note: Note | None = None
+    doc: LedgerDocument
+    note: EventNote | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Signal:
     kind: str
     id: str
     tenant: str
-    note: Note
+    note: EventNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class WakeWaiting:
     """Makes everything whose last pass ended `waiting_for` this due at `at`."""
 
     waiting_for: str
@@ -154,7 +154,7 @@ Change = (
     | Archive
     | Signal
     | Due
-    | Wake
+    | WakeWaiting
     | Reserve
     | Unreserve
     | Unclaim

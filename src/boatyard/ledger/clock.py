@@ -18,16 +18,16 @@ class DatabaseClock:
 
     def set(self, database_now: datetime) -> None:
         """Sets the clock to the database's time."""
-        self._offset = database_now - self._carried()
+        self._offset = database_now - self._monotonic_time()
 
     def now(self) -> datetime:
         # After a correction backwards the clock stands still until real time has caught up.
-        self._latest = max(self._latest, self._carried() + self._offset)
+        self._latest = max(self._latest, self._monotonic_time() + self._offset)
         return self._latest
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     @staticmethod
-    def _carried() -> datetime:
+    def _monotonic_time() -> datetime:
         return _EPOCH + timedelta(seconds=time.monotonic())

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from boatyard.ledger.changes import Document
-from boatyard.ledger.seal import MARK, Seal
+from boatyard.ledger.changes import LedgerDocument
+from boatyard.ledger.seal import SEALED_PREFIX, Seal
 from boatyard.model.errors import Refused
 
 T = TypeVar("T")
 MASK = "***"
 _MASKED_BYTES = base64.b64encode(MASK.encode()).decode()
-_SEALED = f'"{MARK}'.encode()
+_SEALED_PREFIX = f'"{SEALED_PREFIX}'.encode()
 Path = tuple[str, ...]
 
 
@@ -29,7 +29,7 @@ class Codec:
             for kind, paths in sensitive.items()
         }
 
-    def encode(self, doc: Document, version: int) -> tuple[msgspec.Raw, msgspec.Raw | None]:
+    def encode(self, doc: LedgerDocument, version: int) -> tuple[msgspec.Raw, msgspec.Raw | None]:
         """The JSON to store with this version, and the JSON for events where that differs."""
         kind = type(doc).__name__
         if doc.metadata.version != version:
@@ -37,24 +37,24 @@ class Codec:
             doc = msgspec.structs.replace(doc, metadata=metadata)  # type: ignore[type-var]
         data = _encode(doc)
         paths = self._paths.get(kind, ())
-        if not any(_present(doc, path) for path in paths):
+        if not any(_has_value(doc, path) for path in paths):
             return msgspec.Raw(data), None
 
         def seal(text: str, path: Path) -> str:
             return self._seal.seal(text, f"{kind}/{doc.id}/{'.'.join(path)}")
 
         sealed = _rewrite(msgspec.json.decode(data), paths, seal)
-        masked = _rewrite(msgspec.json.decode(data), paths, _masker(type(doc)))
+        masked = _rewrite(msgspec.json.decode(data), paths, _make_masker(type(doc)))
         return msgspec.Raw(msgspec.json.encode(sealed)), msgspec.Raw(msgspec.json.encode(masked))
 
     def decode(self, cls: type[T], data: bytes, *, sealed: bool = False) -> T:
         """The document with its secrets in clear, or with `***` in their place."""
-        if _SEALED not in data:
-            return _decoder(cls).decode(data)
+        if _SEALED_PREFIX not in data:
+            return _get_decoder(cls).decode(data)
         kind = cls.__name__
         paths = self._paths.get(kind, ())
-        if _are_texts(cls, paths):
-            doc: Any = _decoder(cls).decode(data)
+        if _are_all_texts(cls, paths):
+            doc: Any = _get_decoder(cls).decode(data)
             for path in paths:
                 place = f"{kind}/{doc.id}/{'.'.join(path)}"
                 doc = _reveal(doc, path, None if sealed else self._seal, place)
@@ -63,9 +63,9 @@ class Codec:
         raw = msgspec.json.decode(data)
 
         def unseal(text: str, path: Path) -> str:
-            return self._seal.open(text, f"{kind}/{raw.get('id', '')}/{'.'.join(path)}")
+            return self._seal.unseal(text, f"{kind}/{raw.get('id', '')}/{'.'.join(path)}")
 
-        change = _masker(cls) if sealed else unseal
+        change = _make_masker(cls) if sealed else unseal
         return msgspec.convert(_rewrite(raw, paths, change), cls)
 
 
@@ -73,35 +73,35 @@ def _encode(doc: Any) -> bytes:
     try:
         data = msgspec.json.encode(doc)
         # An empty message that is not its field's default would be stored, and has() would be true for it.
-        return data if b"{}" not in data else msgspec.json.encode(_canonical(doc))
+        return data if b"{}" not in data else msgspec.json.encode(_canonicalize(doc))
     except UnicodeEncodeError as error:
         raise Refused("the text holds a lone surrogate, which is no character") from error
 
 
-def _canonical(value: Any) -> Any:
+def _canonicalize(value: Any) -> Any:
     """The same value, with every empty message replaced by the default of its field."""
     if isinstance(value, msgspec.Struct):
         changed = {}
         for field in msgspec.structs.fields(value):
             old = getattr(value, field.name)
-            new = _canonical(old)
+            new = _canonicalize(old)
             if isinstance(new, msgspec.Struct) and new == field.default:
                 new = field.default
             if new is not old:
                 changed[field.name] = new
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, tuple) and value:
-        return tuple(_canonical(item) for item in value)
+        return tuple(_canonicalize(item) for item in value)
     if isinstance(value, Mapping) and value:
-        return {key: _canonical(item) for key, item in value.items()}
+        return {key: _canonicalize(item) for key, item in value.items()}
     return value
 
 
-def _present(value: Any, path: Path) -> bool:
+def _has_value(value: Any, path: Path) -> bool:
     for place, step in enumerate(path):
         if step == "*":
             items = value.values() if isinstance(value, Mapping) else value
-            return any(_present(item, path[place + 1 :]) for item in items)
+            return any(_has_value(item, path[place + 1 :]) for item in items)
         value = getattr(value, step, None)
         if not value:
             return False
@@ -135,24 +135,24 @@ def _rewrite_at(raw: Any, rest: Path, parents: Path, change: Callable[[str, Path
             raise TypeError(f"{'.'.join(here)} is marked as secret but is no text")
 
 
-_texts: dict[type[Any], bool] = {}
+_text_only_types: dict[type[Any], bool] = {}
 
 
-def _are_texts(cls: type[Any], paths: Sequence[Path]) -> bool:
+def _are_all_texts(cls: type[Any], paths: Sequence[Path]) -> bool:
     """Whether every secret of a kind is a string: then the stored JSON can be decoded to the struct directly."""
-    all_texts = _texts.get(cls)
+    all_texts = _text_only_types.get(cls)
     if all_texts is None:
-        all_texts = _texts[cls] = all(_leads_to_text(cls, path) for path in paths)
+        all_texts = _text_only_types[cls] = all(_leads_to_text(cls, path) for path in paths)
     return all_texts
 
 
 def _leads_to_text(cls: type[Any], path: Path) -> bool:
     kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
     for step in path:
-        if not isinstance(_bare(kind), msgspec.inspect.StructType):
+        if not isinstance(_strip_optional(kind), msgspec.inspect.StructType):
             return False
         kind = _step_into(kind, step)
-    return isinstance(_bare(kind), msgspec.inspect.StrType)
+    return isinstance(_strip_optional(kind), msgspec.inspect.StrType)
 
 
 def _reveal(value: Any, path: Path, seal: Seal | None, place: str) -> Any:
@@ -164,34 +164,36 @@ def _reveal(value: Any, path: Path, seal: Seal | None, place: str) -> Any:
     if below:
         new = _reveal(old, below, seal, place)
         return value if new is old else msgspec.structs.replace(value, **{name: new})
-    text = MASK if seal is None else seal.open(old, place)
+    text = MASK if seal is None else seal.unseal(old, place)
     return msgspec.structs.replace(value, **{name: text})
 
 
-def _masker(cls: type[Any]) -> Callable[[str, Path], str]:
+def _make_masker(cls: type[Any]) -> Callable[[str, Path], str]:
     def mask(_text: str, path: Path) -> str:
         return _MASKED_BYTES if _is_bytes(cls, path) else MASK
 
     return mask
 
 
-_known: dict[tuple[type[Any], Path], bool] = {}
+_bytes_paths: dict[tuple[type[Any], Path], bool] = {}
 
 
 def _is_bytes(cls: type[Any], path: Path) -> bool:
-    is_bytes = _known.get((cls, path))
+    is_bytes = _bytes_paths.get((cls, path))
     if is_bytes is None:
-        if len(_known) > 1000:  # keys of maps are the callers' to choose
-            _known.clear()
+        if len(_bytes_paths) > 1000:  # keys of maps are the callers' to choose
+            _bytes_paths.clear()
         kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
         for step in path:
             kind = _step_into(kind, step)
-        is_bytes = _known[cls, path] = isinstance(_bare(kind), msgspec.inspect.BytesType)
+        is_bytes = _bytes_paths[cls, path] = isinstance(
+            _strip_optional(kind), msgspec.inspect.BytesType
+        )
     return is_bytes
 
 
 def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
-    match _bare(kind):
+    match _strip_optional(kind):
         case msgspec.inspect.StructType(fields=fields):
             return next(field.type for field in fields if field.encode_name == step)
         case msgspec.inspect.DictType(value_type=value):
@@ -204,7 +206,7 @@ def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
             return other
 
 
-def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+def _strip_optional(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
     """The type without `| None`."""
     if isinstance(kind, msgspec.inspect.UnionType):
         return next(t for t in kind.types if not isinstance(t, msgspec.inspect.NoneType))
@@ -214,7 +216,7 @@ def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
-def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+def _get_decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
     decoder = _decoders.get(cls)
     if decoder is None:
         decoder = _decoders[cls] = msgspec.json.Decoder(cls)

@@ -12,8 +12,8 @@ from boatyard.ledger.changes import (
     Archive,
     Change,
     Due,
+    EventNote,
     Insert,
-    Note,
     Replace,
     Require,
     Reserve,
@@ -21,15 +21,13 @@ from boatyard.ledger.changes import (
     Unclaim,
     Unreferenced,
     Unreserve,
-    Wake,
+    WakeWaiting,
 )
 from boatyard.ledger.codec import Codec
-from boatyard.ledger.records import Finish, Lease
+from boatyard.ledger.filters.fields import REFERENCE_COLUMNS
+from boatyard.ledger.records import Finish, WorkLease
 
 CREATED, UPDATED, DELETED, SIGNALED = 1, 2, 3, 4  # EventType
-
-# References that have a column of their own: the search for referrers uses its index.
-_COLUMNS = {"$.spec.template.id": "template", "$.spec.version.id": "cluster_version"}
 
 Entry = dict[str, Any]
 
@@ -41,29 +39,29 @@ _OPERATIONS: Mapping[type[Change], tuple[str, int, Callable[[int], int]]] = {
 }
 
 
-def payload(
+def encode_changes(
     changes: Sequence[Change],
     codec: Codec,
     *,
-    lease: Lease | None,
+    lease: WorkLease | None,
     finish: Finish | None,
     now: datetime,
 ) -> bytes:
     """The changes as JSON, grouped by class; sorted where locks must be taken in the same order everywhere."""
     parts: dict[str, list[Entry]] = {}
     for change in changes:
-        part, entry = _entry(change, codec)
+        part, entry = _encode_change(change, codec)
         parts.setdefault(part, []).append(entry)
     message: dict[str, Any] = {"now": now, **parts}
-    for part, key in _SORTED.items():
+    for part, key in _SORT_KEYS.items():
         if part in parts:
             parts[part].sort(key=key)
     if len(parts.get("documents", ())) > 1:
         message["many"] = True
     if lease is not None:
-        message["lease"] = _lease_entry(lease)
+        message["lease"] = _encode_lease(lease)
     if finish is not None:
-        message["finish"] = _finish_entry(finish)
+        message["finish"] = _encode_finish(finish)
     work_keys = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
     if lease is not None:
         work_keys.append({"kind": lease.kind, "id": lease.id})
@@ -72,7 +70,7 @@ def payload(
     return msgspec.json.encode(message)
 
 
-_SORTED = {
+_SORT_KEYS = {
     "checks": lambda entry: (entry["op"], entry["kind"], entry["id"]),
     "pools": lambda entry: (entry["pool"], entry["owner"]),
     "wakes": lambda entry: entry["name"],
@@ -80,7 +78,7 @@ _SORTED = {
 }
 
 
-def label(changes: Sequence[Change]) -> str:
+def label_changes(changes: Sequence[Change]) -> str:
     """Names the changes without ids, so that the label is the same in every run."""
     words = []
     for change in changes:
@@ -94,16 +92,16 @@ def label(changes: Sequence[Change]) -> str:
     return ", ".join(words) or "Finish"
 
 
-def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
+def _encode_change(change: Change, codec: Codec) -> tuple[str, Entry]:
     match change:
         case Insert() | Replace() | Archive():
-            return "documents", _document_entry(change, codec)
+            return "documents", _encode_document(change, codec)
         case Signal(kind=kind, id=id, tenant=tenant, note=note):
             entry = {"op": "signal", "kind": kind, "id": id, "tenant": tenant, "type": SIGNALED}
-            return "documents", entry | _note_entry(note)
+            return "documents", entry | _encode_note(note)
         case Due(kind=kind, id=id, at=at, tenant=tenant, hub=hub):
             return "due", {"kind": kind, "id": id, "at": at, "tenant": tenant, "hub": hub}
-        case Wake(waiting_for=name, at=at):
+        case WakeWaiting(waiting_for=name, at=at):
             return "wakes", {"name": name, "at": at}
         case Reserve(pool=pool, owner=owner, amount=amount, capacity=capacity):
             if amount < 0:
@@ -118,10 +116,10 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
             return "checks", entry if version is None else entry | {"version": version}
         case Unreferenced(kind=kind, id=id, referrers=referrers):
             entry = {"op": "unreferenced", "kind": kind, "id": id}
-            return "checks", entry | {"referrers": [_referrer(*by) for by in referrers]}
+            return "checks", entry | {"referrers": [_encode_referrer(*by) for by in referrers]}
 
 
-def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
+def _encode_document(change: Insert | Replace | Archive, codec: Codec) -> Entry:
     doc, metadata = change.doc, change.doc.metadata
     version: int = metadata.version
     op, type_, stored_version = _OPERATIONS[type(change)]
@@ -141,26 +139,26 @@ def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
     }
     if masked_data is not None:
         entry["shown"] = masked_data
-    return entry | _note_entry(change.note)
+    return entry | _encode_note(change.note)
 
 
-def _note_entry(note: Note | None) -> Entry:
+def _encode_note(note: EventNote | None) -> Entry:
     return {} if note is None else {"reason": note.reason, "message": note.message}
 
 
-def _referrer(kind: str, path: str) -> Entry:
-    return {"kind": kind, "path": path, "column": _COLUMNS.get(path, "")}
+def _encode_referrer(kind: str, path: str) -> Entry:
+    return {"kind": kind, "path": path, "column": REFERENCE_COLUMNS.get(path, "")}
 
 
-def _lease_entry(lease: Lease) -> Entry:
-    return {"kind": lease.kind, "id": lease.id, "token": lease.token, "seen": lease.seen}
+def _encode_lease(lease: WorkLease) -> Entry:
+    return {"kind": lease.kind, "id": lease.id, "token": lease.token, "seen": lease.snapshot}
 
 
-def lease_argument(lease: Lease | None) -> bytes | None:
-    return None if lease is None else msgspec.json.encode(_lease_entry(lease))
+def encode_lease(lease: WorkLease | None) -> bytes | None:
+    return None if lease is None else msgspec.json.encode(_encode_lease(lease))
 
 
-def _finish_entry(finish: Finish) -> Entry:
+def _encode_finish(finish: Finish) -> Entry:
     return {
         "due": finish.due,
         "hub": finish.hub,

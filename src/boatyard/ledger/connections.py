@@ -7,27 +7,27 @@ from typing import Any
 
 import asyncpg
 
-from boatyard.ledger.failures import DROPPED, TRY_AGAIN, translate
-from boatyard.ledger.pool import Connection, Pool
+from boatyard.ledger.pool import Pool, PostgresConnection
+from boatyard.ledger.postgres_errors import CONNECTION_ERRORS, RETRYABLE_ERRORS, translate_error
 from boatyard.model.errors import Refused, Unavailable
 
 STATEMENT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 300.0
-_TRIES = 8
+_MOST_TRIES = 8
 
 
-async def connect(url: str, application: str) -> Connection:
+async def open_connection(url: str, application: str) -> PostgresConnection:
     """Opens a connection outside of the pool, for listening and for migrations. Unavailable when it cannot."""
     try:
         return await asyncpg.connect(
             url, timeout=_CONNECT_SECONDS, server_settings={"application_name": application}
         )
-    except (asyncpg.PostgresError, *DROPPED) as error:
-        raise unreachable(error) from error
+    except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+        raise make_connection_error(error) from error
 
 
-def unreachable(error: Exception) -> Unavailable | Refused:
+def make_connection_error(error: Exception) -> Unavailable | Refused:
     """The error for a failed connection: Refused when the address is wrong, else Unavailable."""
     if isinstance(error, ValueError | asyncpg.InvalidAuthorizationSpecificationError):
         return Refused(f"cannot use the database address: {error}")
@@ -46,7 +46,7 @@ class Connections:
     async def open(cls, url: str, *, application: str, size: int) -> Connections:
         """Opens the pool and a first connection. Refused or Unavailable when that fails."""
 
-        async def open_one() -> Connection:
+        async def open_one() -> PostgresConnection:
             connection = await asyncpg.connect(
                 url,
                 timeout=_CONNECT_SECONDS,
@@ -65,8 +65,8 @@ class Connections:
         pool = Pool(open_one, size=size, wait_seconds=STATEMENT_SECONDS, idle_seconds=_IDLE_SECONDS)
         try:
             await pool.fetch("select 1", ())
-        except (asyncpg.PostgresError, *DROPPED) as error:
-            raise unreachable(error) from error
+        except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+            raise make_connection_error(error) from error
         return cls(pool)
 
     async def close(self) -> None:
@@ -76,11 +76,11 @@ class Connections:
         """Runs a statement that changes nothing and returns its rows; tries once more when the connection drops."""
         try:
             return await self._pool.fetch(query, args)
-        except DROPPED:
+        except CONNECTION_ERRORS:
             pass
         except asyncpg.PostgresError as error:
-            raise translate(error, doing) from error
-        return await self._translated(doing, lambda: self._pool.fetch(query, args))
+            raise translate_error(error, doing) from error
+        return await self._run_translated(doing, lambda: self._pool.fetch(query, args))
 
     async def write(self, doing: str, query: str, *args: Any) -> Sequence[asyncpg.Record]:
         """Runs a statement that changes something, in one transaction, and returns its rows.
@@ -88,33 +88,33 @@ class Connections:
         Tries again only when PostgreSQL rolled it back to end a deadlock. Unavailable when the
         connection was lost: whether it was committed is then unknown.
         """
-        for _ in range(_TRIES - 1):
+        for _ in range(_MOST_TRIES - 1):
             try:
                 return await self._pool.fetch(query, args)
-            except TRY_AGAIN:
+            except RETRYABLE_ERRORS:
                 continue
-            except (asyncpg.PostgresError, *DROPPED) as error:
-                raise translate(error, doing) from error
-        return await self._translated(doing, lambda: self._pool.fetch(query, args))
+            except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+                raise translate_error(error, doing) from error
+        return await self._run_translated(doing, lambda: self._pool.fetch(query, args))
 
-    async def _translated(
+    async def _run_translated(
         self, doing: str, run: Callable[[], Awaitable[Sequence[asyncpg.Record]]]
     ) -> Sequence[asyncpg.Record]:
         try:
             return await run()
-        except (asyncpg.PostgresError, *DROPPED) as error:
-            raise translate(error, doing) from error
+        except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+            raise translate_error(error, doing) from error
 
 
-async def _use_bytes_for_json(connection: Connection) -> None:
+async def _use_bytes_for_json(connection: PostgresConnection) -> None:
     await connection.set_type_codec(
-        "jsonb", schema="pg_catalog", format="binary", encoder=_with_mark, decoder=_without_mark
+        "jsonb", schema="pg_catalog", format="binary", encoder=_encode_jsonb, decoder=_decode_jsonb
     )
 
 
-def _with_mark(text: bytes) -> bytes:
+def _encode_jsonb(text: bytes) -> bytes:
     return b"\x01" + text  # the version of jsonb's binary form
 
 
-def _without_mark(packed: bytes) -> bytes:
+def _decode_jsonb(packed: bytes) -> bytes:
     return bytes(packed[1:])

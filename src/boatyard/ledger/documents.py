@@ -11,7 +11,7 @@ import asyncpg
 from boatyard.ledger.codec import Codec
 from boatyard.ledger.connections import Connections
 from boatyard.ledger.filters.conditions import OrderBy, Parameters, Predicate
-from boatyard.ledger.records import Page
+from boatyard.ledger.records import DocumentPage
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Documents:
             " and ($3::text[] is null or tenant = any ($3::text[]))"
             " and ($4::text is null or project = $4) order by id"
         )
-        rows = await self._read(cls, query, cls.__name__, name, _listed(tenants), project)
+        rows = await self._read(cls, query, cls.__name__, name, _to_list(tenants), project)
         return [self._codec.decode(cls, row[0], sealed=sealed) for row in rows]
 
     async def list(
@@ -66,10 +66,10 @@ class Documents:
         limit: int = 100,
         with_total: bool = True,
         sealed: bool = False,
-    ) -> Page[T]:
+    ) -> DocumentPage[T]:
         """One page, ordered by `order` and then by id. A full page with a total is two round trips."""
         parameters = Parameters()
-        condition = _condition(cls, where, tenants, parameters)
+        condition = _build_condition(cls, where, tenants, parameters)
         filter_values = tuple(parameters.values)
         items: tuple[T, ...] = ()
         if limit > 0:
@@ -81,13 +81,13 @@ class Documents:
             rows = await self._read(cls, query, *parameters.values)
             items = tuple(self._codec.decode(cls, row[0], sealed=sealed) for row in rows)
         if not with_total:
-            return Page(items, None)
+            return DocumentPage(items, None)
         if len(items) < limit and (items or offset == 0):
-            return Page(items, offset + len(items))  # the last page: no need to count
+            return DocumentPage(items, offset + len(items))  # the last page: no need to count
         count = f"select count(*) from documents where {condition}"
-        return Page(items, (await self._read(cls, count, *filter_values))[0][0])
+        return DocumentPage(items, (await self._read(cls, count, *filter_values))[0][0])
 
-    async def archived(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
+    async def get_archived(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
         """The document as it was archived; None when there is none."""
         query = (
             "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
@@ -95,7 +95,7 @@ class Documents:
         rows = await self._read(cls, query, cls.__name__, id)
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
 
-    async def archived_find(
+    async def find_archived(
         self, cls: type[T], name: str, tenants: Sequence[str] | None, *, sealed: bool = False
     ) -> T | None:
         """The document of that name that was archived last; None when there is none."""
@@ -104,14 +104,14 @@ class Documents:
             " and ($3::text[] is null or tenant = any ($3::text[]))"
             " order by archived desc, id desc limit 1"
         )
-        rows = await self._read(cls, query, cls.__name__, name, _listed(tenants))
+        rows = await self._read(cls, query, cls.__name__, name, _to_list(tenants))
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
 
     async def _read(self, cls: type[Any], query: str, *args: Any) -> Sequence[asyncpg.Record]:
         return await self._connections.read(f"reading {cls.__name__}", query, *args)
 
 
-def _condition(
+def _build_condition(
     cls: type[Any],
     where: Predicate | None,
     tenants: Sequence[str] | None,
@@ -128,5 +128,5 @@ def _condition(
     return " and ".join(parts)
 
 
-def _listed(tenants: Sequence[str] | None) -> builtins.list[str] | None:
+def _to_list(tenants: Sequence[str] | None) -> builtins.list[str] | None:
     return None if tenants is None else builtins.list(tenants)

@@ -12,11 +12,11 @@ from boatyard.ledger.records import EventRow
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused
 
-BATCH = 1000
+BATCH_SIZE = 1000
 _COLUMNS = "seq, kind, id, tenant, type, at, reason, message, data"
 
 # Returns the log's bounds with the rows, from the same snapshot, also when there are no rows.
-_AFTER = f"""
+_AFTER_QUERY = f"""
 select l.last_seq, l.trimmed, e.* from event_log l left join lateral (
     select {_COLUMNS} from events
         where seq > $1
@@ -26,7 +26,7 @@ select l.last_seq, l.trimmed, e.* from event_log l left join lateral (
 ) e on true order by e.seq
 """
 
-_HAPPENINGS = f"""
+_HISTORY_QUERY = f"""
 select {_COLUMNS} from events
     where seq is not null and (kind, id) in (select * from unnest($1::text[], $2::text[]))
     order by seq desc limit $3
@@ -44,9 +44,9 @@ class Events:
         """Numbers all events committed before the call, and returns how many. `poke` always wakes other processes."""
         total = 0
         while True:
-            numbered = await self._publish(many=BATCH, poke=poke and total == 0)
+            numbered = await self._publish(many=BATCH_SIZE, poke=poke and total == 0)
             total += numbered
-            if numbered < BATCH:
+            if numbered < BATCH_SIZE:
                 return total
 
     async def _publish(self, *, many: int, poke: bool) -> int:
@@ -55,7 +55,7 @@ class Events:
         )
         return int(rows[0][0])
 
-    async def after(
+    async def list_after(
         self,
         seq: int,
         limit: int,
@@ -64,7 +64,9 @@ class Events:
         kinds: Sequence[str] | None = None,
     ) -> list[EventRow]:
         """Events with larger numbers, in order. Refused when `seq` was trimmed or does not exist yet."""
-        rows = await self._connections.read("reading events", _AFTER, seq, limit, tenants, kinds)
+        rows = await self._connections.read(
+            "reading events", _AFTER_QUERY, seq, limit, tenants, kinds
+        )
         last, trimmed = rows[0]["last_seq"], rows[0]["trimmed"]
         if seq < trimmed:
             oldest = self._seal.event_id(trimmed)
@@ -76,26 +78,26 @@ class Events:
             raise Refused(
                 "there is no such event yet; watch from now instead", reason="NoSuchEvent"
             )
-        return [_row(row) for row in rows if row["seq"] is not None]
+        return [_to_event_row(row) for row in rows if row["seq"] is not None]
 
     async def first_seq(self) -> int:
         """The number of the oldest event that is not trimmed; it may not exist yet."""
-        return (await self._bounds())[0]
+        return (await self._read_bounds())[0]
 
     async def last_seq(self) -> int:
         """The number of the last published event; 0 when there is none."""
-        return (await self._bounds())[1]
+        return (await self._read_bounds())[1]
 
-    async def _bounds(self) -> tuple[int, int]:
+    async def _read_bounds(self) -> tuple[int, int]:
         query = "select trimmed + 1, last_seq from event_log"
         rows = await self._connections.read("reading the event log", query)
         return rows[0][0], rows[0][1]
 
-    async def happenings(self, kind_ids: Sequence[tuple[str, str]], limit: int) -> list[EventRow]:
+    async def list_history(self, kind_ids: Sequence[tuple[str, str]], limit: int) -> list[EventRow]:
         """The latest published events of some objects, oldest first."""
         kinds, ids = [kind for kind, _ in kind_ids], [id for _, id in kind_ids]
-        rows = await self._connections.read("reading events", _HAPPENINGS, kinds, ids, limit)
-        return [_row(row) for row in reversed(rows)]
+        rows = await self._connections.read("reading events", _HISTORY_QUERY, kinds, ids, limit)
+        return [_to_event_row(row) for row in reversed(rows)]
 
     async def trim(self, before: datetime) -> int:
         """Deletes the oldest events, all of them older than `before`, and returns how many."""
@@ -103,7 +105,7 @@ class Events:
         return int(rows[0][0])
 
 
-def _row(row: asyncpg.Record) -> EventRow:
+def _to_event_row(row: asyncpg.Record) -> EventRow:
     return EventRow(
         seq=row["seq"],
         kind=row["kind"],

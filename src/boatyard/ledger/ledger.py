@@ -14,17 +14,17 @@ from boatyard.ledger.changes import Change
 from boatyard.ledger.claims import Claims
 from boatyard.ledger.clock import DatabaseClock
 from boatyard.ledger.codec import Codec
-from boatyard.ledger.commit import label, payload
-from boatyard.ledger.connections import STATEMENT_SECONDS, Connections, connect
-from boatyard.ledger.contents import Contents
+from boatyard.ledger.commit import encode_changes, label_changes
+from boatyard.ledger.connections import STATEMENT_SECONDS, Connections, open_connection
 from boatyard.ledger.documents import Documents
 from boatyard.ledger.events import Events
-from boatyard.ledger.failures import DROPPED, translate
-from boatyard.ledger.records import Finish, Lease
+from boatyard.ledger.notifications import Notifier
+from boatyard.ledger.postgres_errors import CONNECTION_ERRORS, translate_error
+from boatyard.ledger.records import Finish, WorkLease
+from boatyard.ledger.role_contents import RoleContents
+from boatyard.ledger.run_logs import RunLogTable
 from boatyard.ledger.schema import require_current, require_key
 from boatyard.ledger.seal import Seal
-from boatyard.ledger.stories import Stories
-from boatyard.ledger.wakes import Wakes
 from boatyard.ledger.work import WorkTable
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.projection import SENSITIVE
@@ -36,7 +36,7 @@ CHANNEL = "boatyard"
 POLL_SECONDS = 1.0
 _CLOCK_SECONDS = 30.0
 _RECONNECT_SECONDS = 0.2
-_BREATH_SECONDS = 0.01
+_BATCH_SECONDS = 0.01
 
 
 class Ledger:
@@ -63,16 +63,18 @@ class Ledger:
         self._on_write = on_write
         self._codec = Codec(seal, sensitive)
         self.documents = Documents(connections, self._codec)
-        self.claims = Claims(connections, self._tell)
+        self.claims = Claims(connections, self._report_write)
         self.work = WorkTable(connections)
         self.events = Events(connections, seal)
-        self.contents = Contents(connections)
-        self.stories = Stories(connections)
+        self.contents = RoleContents(connections)
+        self.run_logs = RunLogTable(connections)
         self.seal = seal
         self.clock = DatabaseClock()
-        self.wakes = Wakes()
-        self.published = Wakes()
-        self.hints = asyncio.Event()  # something was committed here and is not published yet
+        self.change_notifier = Notifier()
+        self.publish_notifier = Notifier()
+        self.has_unpublished = (
+            asyncio.Event()
+        )  # something was committed here and is not published yet
 
     @classmethod
     async def open(
@@ -120,7 +122,7 @@ class Ledger:
         self,
         changes: Sequence[Change],
         *,
-        lease: Lease | None = None,
+        lease: WorkLease | None = None,
         finish: Finish | None = None,
         now: datetime,
     ) -> None:
@@ -132,13 +134,13 @@ class Ledger:
         """
         if finish is not None and lease is None:
             raise ValueError("only what is leased can be finished")
-        argument = payload(changes, self._codec, lease=lease, finish=finish, now=now)
-        name = label(changes)
-        await self._tell(f"before:commit:{name}")
+        argument = encode_changes(changes, self._codec, lease=lease, finish=finish, now=now)
+        name = label_changes(changes)
+        await self._report_write(f"before:commit:{name}")
         await self._connections.write("committing", "select boatyard_commit($1)", argument)
-        self.hints.set()
-        self.wakes.fire()
-        await self._tell(f"after:commit:{name}")
+        self.has_unpublished.set()
+        self.change_notifier.notify_all()
+        await self._report_write(f"after:commit:{name}")
 
     # --- publishing and listening -----------------------------------------------------------------
 
@@ -151,13 +153,13 @@ class Ledger:
     async def run_publisher(self) -> None:
         """Publishes after commits of this process, and once a second what other processes did not publish."""
         while True:
-            hinted = await self._hinted(POLL_SECONDS)
+            hinted = await self._wait_for_commit(POLL_SECONDS)
             try:
                 await self.events.publish(poke=hinted)
-                await asyncio.sleep(_BREATH_SECONDS)  # what is committed meanwhile shares one batch
+                await asyncio.sleep(_BATCH_SECONDS)  # what is committed meanwhile shares one batch
             except Unavailable:
                 logger.warning("events cannot be published", exc_info=True)
-                self.hints.set()
+                self.has_unpublished.set()
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def run_listener(self) -> None:
@@ -172,16 +174,16 @@ class Ledger:
     async def _listen(self) -> None:
         """Listens until the connection is lost. Unavailable when it cannot begin to listen."""
         lost = asyncio.Event()
-        connection = await connect(self._url, f"{self._application} listener")
+        connection = await open_connection(self._url, f"{self._application} listener")
         try:
             connection.add_termination_listener(lambda _: lost.set())
             try:
                 async with asyncio.timeout(STATEMENT_SECONDS):
-                    await connection.add_listener(CHANNEL, lambda *_: self._ring())
-            except (asyncpg.PostgresError, *DROPPED) as error:
-                raise translate(error, "beginning to listen") from error
+                    await connection.add_listener(CHANNEL, lambda *_: self._notify_subscribers())
+            except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+                raise translate_error(error, "beginning to listen") from error
             await self.set_clock()
-            self._ring()  # notifications were lost while nobody listened
+            self._notify_subscribers()  # notifications were lost while nobody listened
             while not lost.is_set():
                 try:
                     async with asyncio.timeout(_CLOCK_SECONDS):
@@ -191,20 +193,20 @@ class Ledger:
         finally:
             connection.terminate()
 
-    def _ring(self) -> None:
-        self.published.fire()
-        self.wakes.fire()
+    def _notify_subscribers(self) -> None:
+        self.publish_notifier.notify_all()
+        self.change_notifier.notify_all()
 
-    async def _hinted(self, timeout: float) -> bool:
+    async def _wait_for_commit(self, timeout: float) -> bool:
         try:
             async with asyncio.timeout(timeout):
-                await self.hints.wait()
+                await self.has_unpublished.wait()
         except TimeoutError:
             return False
-        self.hints.clear()
+        self.has_unpublished.clear()
         return True
 
-    async def _tell(self, text: str) -> None:
+    async def _report_write(self, text: str) -> None:
         if self._on_write is not None:
             answer = self._on_write(text)
             if inspect.isawaitable(answer):

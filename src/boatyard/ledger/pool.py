@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from boatyard.ledger.failures import DROPPED
+from boatyard.ledger.postgres_errors import CONNECTION_ERRORS
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Pool:
@@ -24,30 +24,32 @@ class Pool:
 
     def __init__(
         self,
-        open_one: Callable[[], Awaitable[Connection]],
+        open_one: Callable[[], Awaitable[PostgresConnection]],
         *,
         size: int,
         wait_seconds: float,
         idle_seconds: float,
     ) -> None:
-        self._open_one = open_one
-        self._room = asyncio.Semaphore(size)
+        self._open_connection = open_one
+        self._free_slots = asyncio.Semaphore(size)
         self._wait_seconds = wait_seconds
         self._idle_seconds = idle_seconds
-        self._idle: deque[tuple[float, Connection]] = deque()  # since when; the longest idle first
+        self._idle: deque[tuple[float, PostgresConnection]] = (
+            deque()
+        )  # since when; the longest idle first
         self._closed = False
 
     async def fetch(self, query: str, args: Sequence[Any]) -> Sequence[asyncpg.Record]:
         """Runs one statement and returns its rows. TimeoutError when every connection stays in use."""
-        if self._room.locked():
+        if self._free_slots.locked():
             async with asyncio.timeout(self._wait_seconds):
-                await self._room.acquire()
+                await self._free_slots.acquire()
         else:
-            await self._room.acquire()
+            await self._free_slots.acquire()
         try:
             return await self._fetch(query, args)
         finally:
-            self._room.release()
+            self._free_slots.release()
 
     async def close(self) -> None:
         """Closes idle connections now, and lent ones when they come back."""
@@ -56,10 +58,10 @@ class Pool:
             await self._idle.pop()[1].close()
 
     async def _fetch(self, query: str, args: Sequence[Any]) -> Sequence[asyncpg.Record]:
-        connection = await self._take()
+        connection = await self._borrow()
         try:
             rows = await connection.fetch(query, *args)
-        except DROPPED:
+        except CONNECTION_ERRORS:
             connection.terminate()
             raise
         except asyncpg.PostgresError:
@@ -72,16 +74,16 @@ class Pool:
         self._give_back(connection)
         return rows
 
-    async def _take(self) -> Connection:
+    async def _borrow(self) -> PostgresConnection:
         if self._closed:
             raise asyncpg.InterfaceError("the pool is closed")
         while self._idle:
             connection = self._idle.pop()[1]
             if not connection.is_closed():
                 return connection
-        return await self._open_one()
+        return await self._open_connection()
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: PostgresConnection) -> None:
         now = time.monotonic()
         if self._closed:
             connection.terminate()

@@ -12,7 +12,7 @@ from boatyard.model.errors import Exists
 T = TypeVar("T")
 
 
-class Taken(Exists):
+class DuplicateDocument(Exists):
     """The id or the name is taken; `field` says which of the two."""
 
     def __init__(self, message: str, *, field: str) -> None:
@@ -21,7 +21,7 @@ class Taken(Exists):
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class WorkLease:
     """A due object that a worker holds until `until`, proven by the token.
 
     `attempts` counts this lease and earlier ones that never finished, on top of `Finish.attempts`.
@@ -35,7 +35,7 @@ class Lease:
     token: int
     until: datetime
     waiting_for: str = ""  # what the last pass waited for
-    seen: str = (
+    snapshot: str = (
         ""  # PostgreSQL's snapshot when it was taken: says which wakes were committed by then
     )
 
@@ -71,7 +71,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class DocumentPage(Generic[T]):
     """A page of a list; `total` counts the whole list, and is None unless it was requested."""
 
     items: tuple[T, ...]

@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from boatyard.ledger.connections import Connections, connect
-from boatyard.ledger.failures import DROPPED, translate
-from boatyard.ledger.pool import Connection
+from boatyard.ledger.connections import Connections, open_connection
+from boatyard.ledger.pool import PostgresConnection
+from boatyard.ledger.postgres_errors import CONNECTION_ERRORS, translate_error
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused
 
-MIGRATIONS = Path(__file__).with_name("migrations")
+MIGRATIONS_FOLDER = Path(__file__).with_name("migrations")
 _FILE_NAME = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z0-9_]+)\.sql")
-_LOCK = 7202_0001
+_LOCK_ID = 7202_0001
 
-_TABLE = """
+_CREATE_TABLE = """
 create table if not exists boatyard_migrations (
     number integer primary key,
     name text not null,
@@ -29,8 +29,8 @@ create table if not exists boatyard_migrations (
     applied timestamptz not null default clock_timestamp()
 )
 """
-_APPLIED = "select number, name, checksum from boatyard_migrations order by number"
-_NOTE = "insert into boatyard_migrations (number, name, checksum) values ($1, $2, $3)"
+_APPLIED_QUERY = "select number, name, checksum from boatyard_migrations order by number"
+_RECORD_QUERY = "insert into boatyard_migrations (number, name, checksum) values ($1, $2, $3)"
 
 # Older programs recorded each file in `migration_steps`, and alembic the last revision in `alembic_version`.
 _ALEMBIC_REVISIONS = {"0001", "0002", "0003"}
@@ -60,7 +60,7 @@ class Migration:
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedMigration:
     """A migration as recorded in the database."""
 
     number: int
@@ -68,7 +68,7 @@ class Applied:
     checksum: str
 
 
-def known_migrations(folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
+def read_migrations(folder: Path = MIGRATIONS_FOLDER) -> tuple[Migration, ...]:
     """The migrations of a folder, by number. ValueError when a name is wrong or a number is missing or used twice."""
     migrations = []
     for path in sorted(folder.glob("*.sql")):
@@ -82,12 +82,14 @@ def known_migrations(folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
     return tuple(migrations)
 
 
-def head(folder: Path = MIGRATIONS) -> str:
+def latest_revision(folder: Path = MIGRATIONS_FOLDER) -> str:
     """The revision this program is written for: the number of its last migration."""
-    return f"{len(known_migrations(folder)):04}"
+    return f"{len(read_migrations(folder)):04}"
 
 
-def pending(migrations: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
+def list_pending(
+    migrations: Sequence[Migration], applied: Sequence[AppliedMigration]
+) -> Sequence[Migration]:
     """The migrations that are to be applied, in their order.
 
     Refused when the database has other migrations than this program: more, changed ones, or with one left out.
@@ -112,39 +114,45 @@ def pending(migrations: Sequence[Migration], applied: Sequence[Applied]) -> Sequ
     return migrations[len(applied) :]
 
 
-async def migrate(url: str, *, on_step: OnStep | None = None, folder: Path = MIGRATIONS) -> str:
+async def migrate(
+    url: str, *, on_step: OnStep | None = None, folder: Path = MIGRATIONS_FOLDER
+) -> str:
     """Brings the schema up to date and returns its revision.
 
     May be called any number of times and by several processes at once: they take turns. Each file is one
     transaction, so after a crash the next call goes on with the first file that was not committed.
     `on_step` is called with each file's name before it is applied.
     """
-    migrations = known_migrations(folder)
-    connection = await connect(url, "boatyard migrate")
+    migrations = read_migrations(folder)
+    connection = await open_connection(url, "boatyard migrate")
     try:
         # Held by the session: PostgreSQL frees it when the process ends, in whatever way.
-        await connection.execute(f"select pg_advisory_lock({_LOCK})")
+        await connection.execute(f"select pg_advisory_lock({_LOCK_ID})")
         await _adopt_alembic(connection, migrations)
-        await connection.execute(_TABLE)
-        rows = await connection.fetch(_APPLIED)
-        for migration in pending(migrations, [Applied(*row) for row in rows]):
-            await _apply(connection, migration, on_step)
-    except DROPPED as error:
-        raise translate(error, "migrating") from error
+        await connection.execute(_CREATE_TABLE)
+        rows = await connection.fetch(_APPLIED_QUERY)
+        for migration in list_pending(migrations, [AppliedMigration(*row) for row in rows]):
+            await _apply_migration(connection, migration, on_step)
+    except CONNECTION_ERRORS as error:
+        raise translate_error(error, "migrating") from error
     finally:
         connection.terminate()
-    return head(folder)
+    return latest_revision(folder)
 
 
-async def _apply(connection: Connection, migration: Migration, on_step: OnStep | None) -> None:
+async def _apply_migration(
+    connection: PostgresConnection, migration: Migration, on_step: OnStep | None
+) -> None:
     async with connection.transaction():
         if on_step is not None:
             on_step(migration.name)
         await connection.execute(migration.sql)
-        await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
+        await connection.execute(
+            _RECORD_QUERY, migration.number, migration.name, migration.checksum
+        )
 
 
-async def _adopt_alembic(connection: Connection, migrations: Sequence[Migration]) -> None:
+async def _adopt_alembic(connection: PostgresConnection, migrations: Sequence[Migration]) -> None:
     """Takes over the records of an older program, in one transaction. Does nothing when there are none."""
     async with connection.transaction():
         if not await connection.fetchval("select to_regclass('migration_steps') is not null"):
@@ -157,19 +165,21 @@ async def _adopt_alembic(connection: Connection, migrations: Sequence[Migration]
                 "the database was migrated by a program that this one does not know "
                 f"(revision {', '.join(sorted(revisions)) or 'none'}); run that program"
             )
-        await connection.execute(_TABLE)
+        await connection.execute(_CREATE_TABLE)
         for migration in applied_migrations:
-            await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
+            await connection.execute(
+                _RECORD_QUERY, migration.number, migration.name, migration.checksum
+            )
         await connection.execute("drop table migration_steps")
         await connection.execute("delete from alembic_version")
         await connection.execute("insert into alembic_version values ($1)", _ALEMBIC_END)
 
 
-async def current(url: str) -> str | None:
+async def current_revision(url: str) -> str | None:
     """The revision the database is at; None when nothing was ever migrated."""
     connections = await Connections.open(url, application="boatyard migrate", size=1)
     try:
-        applied = await _applied(connections)
+        applied = await _read_applied(connections)
     finally:
         await connections.close()
     return f"{applied[-1].number:04}" if applied else None
@@ -177,13 +187,15 @@ async def current(url: str) -> str | None:
 
 async def require_current(connections: Connections) -> None:
     """Refused, with the command to run, when the schema is not the one this program was written for."""
-    applied = await _applied(connections)
-    if not pending(known_migrations(), applied):
+    applied = await _read_applied(connections)
+    if not list_pending(read_migrations(), applied):
         return
     state = f"at revision {applied[-1].number:04}" if applied else "empty"
-    if not applied and await _exists(connections, "migration_steps"):
+    if not applied and await _table_exists(connections, "migration_steps"):
         state = "of an older program"
-    raise Refused(f"the database is {state}, this program needs {head()}; run: boatyard migrate")
+    raise Refused(
+        f"the database is {state}, this program needs {latest_revision()}; run: boatyard migrate"
+    )
 
 
 async def require_key(connections: Connections, seal: Seal) -> None:
@@ -200,13 +212,13 @@ async def require_key(connections: Connections, seal: Seal) -> None:
         )
 
 
-async def _applied(connections: Connections) -> list[Applied]:
-    if not await _exists(connections, "boatyard_migrations"):
+async def _read_applied(connections: Connections) -> list[AppliedMigration]:
+    if not await _table_exists(connections, "boatyard_migrations"):
         return []
-    rows = await connections.read("reading the migrations", _APPLIED)
-    return [Applied(*row) for row in rows]
+    rows = await connections.read("reading the migrations", _APPLIED_QUERY)
+    return [AppliedMigration(*row) for row in rows]
 
 
-async def _exists(connections: Connections, table: str) -> bool:
+async def _table_exists(connections: Connections, table: str) -> bool:
     rows = await connections.read("reading the schema", "select to_regclass($1) is not null", table)
     return bool(rows[0][0])

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from boatyard.model.errors import Refused
 
 KEY_BYTES = 32
-MARK = "seal:v1:"
+SEALED_PREFIX = "seal:v1:"
 _NONCE_BYTES = 12
-_EVENT_MARK = b"boat"
+_EVENT_ID_MARK = b"boat"
 _SALT_BYTES = 4
 
 
@@ -28,9 +28,9 @@ class Seal:
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
             raise Refused(f"a seal key has {KEY_BYTES} bytes, this one has {len(key)}")
-        self._aead = AESGCM(_subkey(key, b"documents"))
-        self._block = Cipher(algorithms.AES(_subkey(key, b"event ids")), modes.ECB())
-        self.key_id = _subkey(key, b"key id").hex()[:16]
+        self._aead = AESGCM(_derive_key(key, b"documents"))
+        self._block = Cipher(algorithms.AES(_derive_key(key, b"event ids")), modes.ECB())
+        self.key_id = _derive_key(key, b"key id").hex()[:16]
 
     @classmethod
     def from_bytes(cls, key: bytes) -> Seal:
@@ -40,7 +40,7 @@ class Seal:
     def load_or_create(cls, path: Path) -> Seal:
         """Loads the key in this file, and creates it on first use. Refused when others may read the file."""
         with contextlib.suppress(FileExistsError):
-            _create(path)
+            _create_key(path)
         mode = path.stat().st_mode & 0o777
         if mode & 0o077:
             raise Refused(
@@ -51,12 +51,12 @@ class Seal:
     def seal(self, text: str, place: str) -> str:
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._aead.encrypt(nonce, text.encode(), place.encode())
-        return MARK + base64.b64encode(nonce + sealed).decode()
+        return SEALED_PREFIX + base64.b64encode(nonce + sealed).decode()
 
-    def open(self, sealed: str, place: str) -> str:
+    def unseal(self, sealed: str, place: str) -> str:
         """Unseals a text. Refused when it was sealed for another place or with another key."""
         try:
-            packed = base64.b64decode(sealed.removeprefix(MARK), validate=True)
+            packed = base64.b64decode(sealed.removeprefix(SEALED_PREFIX), validate=True)
             text = self._aead.decrypt(packed[:_NONCE_BYTES], packed[_NONCE_BYTES:], place.encode())
         except (InvalidTag, ValueError) as error:
             raise Refused(f"the secret at {place} was not sealed with this key") from error
@@ -64,37 +64,37 @@ class Seal:
 
     def event_id(self, seq: int) -> str:
         """The event's public id. It does not reveal how many events there are."""
-        return self._event_id(seq, bytes(_SALT_BYTES))
+        return self._encrypt_seq(seq, bytes(_SALT_BYTES))
 
-    def place_id(self, seq: int) -> str:
+    def resume_id(self, seq: int) -> str:
         """An id to resume after, different on each call even for the same `seq`.
 
         A caller who could compare them would learn, by asking again and again, when other tenants are active.
         """
-        return self._event_id(seq, os.urandom(_SALT_BYTES))
+        return self._encrypt_seq(seq, os.urandom(_SALT_BYTES))
 
-    def _event_id(self, seq: int, salt: bytes) -> str:
+    def _encrypt_seq(self, seq: int, salt: bytes) -> str:
         encryptor = self._block.encryptor()
-        plain = seq.to_bytes(8) + _EVENT_MARK + salt
+        plain = seq.to_bytes(8) + _EVENT_ID_MARK + salt
         return (encryptor.update(plain) + encryptor.finalize()).hex()
 
     def event_seq(self, event_id: str) -> int:
-        """The number in an id of `event_id` or `place_id`. Refused when it is neither."""
+        """The number in an id of `event_id` or `resume_id`. Refused when it is neither."""
         try:
             decryptor = self._block.decryptor()
             plain = decryptor.update(bytes.fromhex(event_id)) + decryptor.finalize()
         except ValueError:
             plain = b""
-        if len(plain) != 16 or plain[8:-_SALT_BYTES] != _EVENT_MARK:
+        if len(plain) != 16 or plain[8:-_SALT_BYTES] != _EVENT_ID_MARK:
             raise Refused(f"{event_id[:64]!r} is not an event id of this service")
         return int.from_bytes(plain[:8])
 
 
-def _subkey(key: bytes, purpose: bytes) -> bytes:
+def _derive_key(key: bytes, purpose: bytes) -> bytes:
     return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=b"boatyard " + purpose).derive(key)
 
 
-def _create(path: Path) -> None:
+def _create_key(path: Path) -> None:
     """Writes a new key completely or not at all, also in a crash. FileExistsError when there is one."""
     if path.exists():
         raise FileExistsError(path)

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 import msgspec
 
 from boatyard.ledger.connections import Connections
-from boatyard.ledger.records import Lease
+from boatyard.ledger.records import WorkLease
 
 # `attempts` counts the leases taken since a pass last ended, so that workers that died are counted.
 # The query hops from tenant to tenant through the index, reads the most overdue rows of each, and takes one
 # of each tenant before a second of any. Rows locked by others are skipped, so it reads more than it takes.
-_TAKE = """
+_TAKE_QUERY = """
 with recursive tenants as (
     (select w.tenant from work w order by w.tenant limit 1)
     union all
@@ -44,7 +44,7 @@ select kind, id, tenant, hub, attempts, token, waiting_for, pg_current_snapshot(
     from taken order by place, due
 """
 
-_EXTEND = """
+_EXTEND_QUERY = """
 with held as (
     select w.kind, w.id from work w
         join jsonb_to_recordset($1) as x (kind text, id text, token bigint)
@@ -56,9 +56,11 @@ update work w set due = $2 from held h where w.kind = h.kind and w.id = h.id
     returning w.kind, w.id
 """
 
-_FORGIVE = "update work set attempts = attempts - 1 where kind = $1 and id = $2 and attempts > 0"
+_REFUND_QUERY = (
+    "update work set attempts = attempts - 1 where kind = $1 and id = $2 and attempts > 0"
+)
 
-_NEXT_DUE = """
+_NEXT_DUE_QUERY = """
 with recursive tenants as (
     (select tenant, due from work order by tenant, due limit 1)
     union all
@@ -78,14 +80,14 @@ class WorkTable:
 
     async def take(
         self, *, kinds: Sequence[str], limit: int, lease_seconds: float, worker: str, now: datetime
-    ) -> list[Lease]:
+    ) -> list[WorkLease]:
         """Leases due objects: one of each tenant before a second of any, the most overdue first."""
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
-            "taking work", _TAKE, list(kinds), limit, until, worker, now
+            "taking work", _TAKE_QUERY, list(kinds), limit, until, worker, now
         )
         return [
-            Lease(
+            WorkLease(
                 kind=row["kind"],
                 id=row["id"],
                 tenant=row["tenant"],
@@ -94,28 +96,28 @@ class WorkTable:
                 token=row["token"],
                 until=until,
                 waiting_for=row["waiting_for"],
-                seen=row["seen"],
+                snapshot=row["seen"],
             )
             for row in rows
         ]
 
     async def extend(
-        self, leases: Sequence[Lease], lease_seconds: float, now: datetime
+        self, leases: Sequence[WorkLease], lease_seconds: float, now: datetime
     ) -> set[tuple[str, str]]:
         """Extends the leases that are still held, and returns them as (kind, id)."""
         entries = [{"kind": lease.kind, "id": lease.id, "token": lease.token} for lease in leases]
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
-            "extending leases", _EXTEND, msgspec.json.encode(entries), until
+            "extending leases", _EXTEND_QUERY, msgspec.json.encode(entries), until
         )
         return {(row["kind"], row["id"]) for row in rows}
 
-    async def forgive(self, lease: Lease) -> None:
+    async def refund_attempt(self, lease: WorkLease) -> None:
         """Counts one attempt less, for a worker that lost its lease because it was slow and not because it died."""
-        await self._connections.write("forgiving", _FORGIVE, lease.kind, lease.id)
+        await self._connections.write("forgiving", _REFUND_QUERY, lease.kind, lease.id)
 
     async def next_due(self) -> datetime | None:
         """The earliest time at which something is due or a lease ends; None when there is nothing."""
-        rows = await self._connections.read("reading what is due", _NEXT_DUE)
+        rows = await self._connections.read("reading what is due", _NEXT_DUE_QUERY)
         due: datetime | None = rows[0][0]
         return due

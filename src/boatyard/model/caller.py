@@ -9,7 +9,7 @@ SHARED = "shared"
 SYSTEM = "system"
 
 
-class Role(StrEnum):
+class CallerRole(StrEnum):
     """Operator belongs to the provider; the next three to one tenant; a run to its order and to nobody else."""
 
     OPERATOR = "operator"
@@ -37,12 +37,12 @@ class Caller:
 
     user: str
     tenant: str
-    role: Role
+    role: CallerRole
     run: OrderRun | None = None
 
     @property
     def is_operator(self) -> bool:
-        return self.role is Role.OPERATOR
+        return self.role is CallerRole.OPERATOR
 
     @property
     def visible_tenants(self) -> tuple[str, ...] | None:

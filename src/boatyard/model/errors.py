@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -12,6 +12,9 @@ class Violation:
     path: str
     message: str
     remedy: str = ""
+    missing: bool = field(
+        default=False, compare=False
+    )  # nothing was given, where something must be
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.message}" if self.path else self.message

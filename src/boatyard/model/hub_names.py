@@ -59,21 +59,21 @@ _ORDER_LETTERS = 10
 _HASH_LETTERS = 9  # unlike an order's, so that a tenant's namespace is never a cluster's
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _LOOKS_HASHED = re.compile(rf"-[a-z2-7]{{{_HASH_LETTERS},{_ORDER_LETTERS}}}$")
 _HASHED_VALUE = "sha256-"
 
 
 def order_name(cluster_id: str) -> str:
     """The name of the cluster's ClusterOrder, and of its HostedCluster."""
-    return _ORDER_PREFIX + _letters(cluster_id, _ORDER_LETTERS)
+    return _ORDER_PREFIX + _hash_text(cluster_id, _ORDER_LETTERS)
 
 
 def tenant_namespace(tenant: str) -> str:
     """Where a tenant's orders are. Different tenants never share one."""
     reserved = (SYSTEM_NAMESPACE.removeprefix(_TENANT_PREFIX),)
     longest = LONGEST_ORDER_NAMESPACE - len(_TENANT_PREFIX)
-    return _TENANT_PREFIX + _fitting(tenant, longest, reserved)
+    return _TENANT_PREFIX + _fit_label(tenant, longest, reserved)
 
 
 def check_order_namespace(namespace: str, field: str) -> str:
@@ -103,7 +103,7 @@ def control_plane_namespace(cluster_namespace: str, order_name: str) -> str:
 
 def node_pool_name(order_name: str, node_set: str) -> str:
     prefix = f"nodepool-{order_name}-"
-    return prefix + _fitting(node_set, LONGEST_LABEL - len(prefix))
+    return prefix + _fit_label(node_set, LONGEST_LABEL - len(prefix))
 
 
 def pull_secret_name(order_name: str) -> str:
@@ -127,15 +127,15 @@ def credentials_secret_name(order_name: str) -> str:
 def claim_name(pool: str, item: str) -> str:
     """The name of a claim: whoever creates it first has the item."""
     # The length keeps "a/b" + "c" and "a" + "b/c" apart.
-    return "claim-" + _letters(f"{len(pool)}/{pool}/{item}", 40)
+    return "claim-" + _hash_text(f"{len(pool)}/{pool}/{item}", 40)
 
 
 def label_value(text: str) -> str:
     """The text itself where it is a label value, else its hash; different texts never share one."""
-    plain = _VALUE.fullmatch(text) and len(text) <= LONGEST_LABEL
+    plain = _LABEL_VALUE.fullmatch(text) and len(text) <= LONGEST_LABEL
     if plain and not text.startswith(_HASHED_VALUE):
         return text
-    return _HASHED_VALUE + _letters(text, 40)
+    return _HASHED_VALUE + _hash_text(text, 40)
 
 
 def is_label(text: str) -> bool:
@@ -143,7 +143,7 @@ def is_label(text: str) -> bool:
     return len(text) <= LONGEST_LABEL and _LABEL.fullmatch(text) is not None
 
 
-def _fitting(text: str, longest: int, reserved: tuple[str, ...] = ()) -> str:
+def _fit_label(text: str, longest: int, reserved: tuple[str, ...] = ()) -> str:
     """The text where it is a label of that length, else a readable stem and a hash.
 
     A text that looks as if it were hashed already is hashed too: nobody may choose another's name.
@@ -152,10 +152,10 @@ def _fitting(text: str, longest: int, reserved: tuple[str, ...] = ()) -> str:
     if fits and not _LOOKS_HASHED.search(text):
         return text
     stem = re.sub(r"[^a-z0-9]+", "-", text.lower())[: longest - _HASH_LETTERS - 1].strip("-")
-    return f"{stem or 'x'}-{_letters(text, _HASH_LETTERS)}"
+    return f"{stem or 'x'}-{_hash_text(text, _HASH_LETTERS)}"
 
 
 @lru_cache(maxsize=8192)  # an order's name is asked for at every look at its object
-def _letters(text: str, count: int) -> str:
+def _hash_text(text: str, count: int) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return base64.b32encode(digest).decode().lower()[:count]

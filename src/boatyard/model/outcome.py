@@ -26,7 +26,7 @@ Outcome = Done | Waiting
 
 
 @dataclass(frozen=True)
-class Owned:
+class OwnedObject:
     """One object in an outside system that carries our mark."""
 
     key: str  # <order id>/<item key>

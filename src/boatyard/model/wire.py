@@ -27,7 +27,7 @@ from google.protobuf.descriptor import FileDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 
 # What our files import, and what tenants may put into an Any.
-_GOOGLE = (
+_GOOGLE_MODULES = (
     annotations_pb2,
     field_behavior_pb2,
     httpbody_pb2,
@@ -41,7 +41,7 @@ _GOOGLE = (
 )
 
 
-def _load() -> tuple[str, ...]:
+def _load_files() -> tuple[str, ...]:
     stored = Path(__file__).with_name("generated") / "wire.binpb"
     files = descriptor_pb2.FileDescriptorSet.FromString(stored.read_bytes())
     for file in files.file:
@@ -50,7 +50,7 @@ def _load() -> tuple[str, ...]:
 
 
 pool = descriptor_pool.Default()
-_FILES = _load()
+_FILES = _load_files()
 
 
 def files() -> tuple[FileDescriptor, ...]:
@@ -75,10 +75,10 @@ def services() -> Mapping[str, ServiceDescriptor]:
 # --- values that have a shape of their own in Python ------------------------------------------
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PREFIX = "type.googleapis.com/"
+_TYPE_URL_PREFIX = "type.googleapis.com/"
 # Wrappers whose JSON is their plain value. 64-bit integers are strings in JSON and go through json_format.
-_SHORT: Mapping[str, Callable[..., Message]] = {
-    f"{_PREFIX}{cls.DESCRIPTOR.full_name}": cls
+_PLAIN_WRAPPERS: Mapping[str, Callable[..., Message]] = {
+    f"{_TYPE_URL_PREFIX}{cls.DESCRIPTOR.full_name}": cls
     for cls in (
         wrappers_pb2.StringValue,
         wrappers_pb2.BoolValue,
@@ -109,10 +109,12 @@ def any_fields(value: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON form of an Any ({"@type": …, "value": …}) as the fields of the message."""
     type_url = value.get("@type")
     if not isinstance(type_url, str):
-        raise ValueError(f'an Any needs "@type", such as {_PREFIX}google.protobuf.StringValue')
+        raise ValueError(
+            f'an Any needs "@type", such as {_TYPE_URL_PREFIX}google.protobuf.StringValue'
+        )
     _refuse_nesting(type_url)
     inner = value.get("value")
-    short = _SHORT.get(type_url)
+    short = _PLAIN_WRAPPERS.get(type_url)
     try:
         if short is not None and len(value) == 2:
             return {"type_url": type_url, "value": short(value=inner).SerializeToString()}
@@ -127,7 +129,7 @@ def any_value(packed: Any) -> dict[str, Any]:
     if not packed.type_url:
         raise ValueError("an Any without a type cannot be read")
     _refuse_nesting(packed.type_url)
-    short = _SHORT.get(packed.type_url)
+    short = _PLAIN_WRAPPERS.get(packed.type_url)
     try:
         if short is not None:
             inner: Any = short()

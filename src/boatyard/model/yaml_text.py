@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-DEEPEST = 32
+DEEPEST_NESTING = 32
 
 # The C loader where it is there: a kubeconfig with certificates takes the other 10 ms.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -23,21 +23,21 @@ def load_yaml(text: str | bytes) -> Any:
     Reading the same text as events needs no recursion, so they are counted first.
     """
     try:
-        _check(text)
+        _check_nesting(text)
         return yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError:
         # Not chained: the parser quotes the line it stumbled over.
         raise NotYaml("it is not YAML") from None
 
 
-def _check(text: str | bytes) -> None:
+def _check_nesting(text: str | bytes) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         match event:
             case yaml.CollectionStartEvent():
                 depth += 1
-                if depth > DEEPEST:
-                    raise NotYaml(f"it is nested more than {DEEPEST} levels deep")
+                if depth > DEEPEST_NESTING:
+                    raise NotYaml(f"it is nested more than {DEEPEST_NESTING} levels deep")
             case yaml.CollectionEndEvent():
                 depth -= 1
             case yaml.AliasEvent():

@@ -10,25 +10,25 @@ from typing import Any
 
 from boatyard.model.errors import Unavailable
 
-SECONDS = 20.0
+COMMAND_SECONDS = 20.0
 
 
-async def run(*argv: str, stdin: str = "", seconds: float = SECONDS) -> str:
+async def run_command(*argv: str, stdin: str = "", seconds: float = COMMAND_SECONDS) -> str:
     """Runs a command and returns its stdout. Unavailable, with its stderr, when it fails or takes too long."""
     return await asyncio.to_thread(_run, argv, stdin, seconds)
 
 
-async def show(netns: str, *arguments: str) -> list[dict[str, Any]]:
+async def run_ip_show(netns: str, *arguments: str) -> list[dict[str, Any]]:
     """Returns the entries that `ip … show` lists inside a namespace."""
-    entries = json.loads(await run("ip", "-n", netns, "-json", *arguments) or "[]")
+    entries = json.loads(await run_command("ip", "-n", netns, "-json", *arguments) or "[]")
     assert isinstance(entries, list)
     return [entry for entry in entries if entry]
 
 
-async def change(netns: str, lines: Sequence[str]) -> None:
+async def run_ip_batch(netns: str, lines: Sequence[str]) -> None:
     """Runs lines of `ip -batch` inside a namespace, in order. Stops at the first that fails."""
     if lines:
-        await run("ip", "-n", netns, "-batch", "-", stdin="\n".join(lines) + "\n")
+        await run_command("ip", "-n", netns, "-batch", "-", stdin="\n".join(lines) + "\n")
 
 
 def _run(argv: Sequence[str], stdin: str, seconds: float) -> str:

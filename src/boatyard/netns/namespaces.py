@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from boatyard.model.errors import Unavailable
-from boatyard.netns.commands import run
+from boatyard.netns.commands import run_command
 
-DIRECTORY = Path("/run/netns")
+NETNS_DIRECTORY = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
 
 Result = TypeVar("Result")
@@ -23,35 +23,35 @@ async def ensure_namespace(name: str) -> None:
     """Creates the namespace unless it exists. A name that a killed `ip` left without a namespace is replaced."""
     if not is_namespace(name):
         await delete_namespace(name)
-        await run("ip", "netns", "add", name)
+        await run_command("ip", "netns", "add", name)
 
 
 async def delete_namespace(name: str) -> None:
     """Deletes the name; the namespace ends with its last process. Does nothing when there is none."""
     if name in list_namespaces(name):
-        await run("ip", "netns", "delete", name)
+        await run_command("ip", "netns", "delete", name)
 
 
 def list_namespaces(prefix: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(DIRECTORY) if name.startswith(prefix))
+        return sorted(name for name in os.listdir(NETNS_DIRECTORY) if name.startswith(prefix))
     except FileNotFoundError:
         return []
 
 
 def is_namespace(name: str) -> bool:
     try:
-        file_info = os.stat(DIRECTORY / name)
+        file_info = os.stat(NETNS_DIRECTORY / name)
     except FileNotFoundError:
         return False
     # A name without a namespace is an ordinary file; a real one lies on the kernel's nsfs, like our own.
     return file_info.st_dev == os.stat("/proc/self/ns/net").st_dev
 
 
-def members(name: str) -> Iterator[int]:
+def list_pids(name: str) -> Iterator[int]:
     """Yields the pids of processes whose main thread is inside."""
     try:
-        target = os.stat(DIRECTORY / name)
+        target = os.stat(NETNS_DIRECTORY / name)
     except FileNotFoundError:
         return
     for entry in os.listdir("/proc"):
@@ -65,12 +65,12 @@ def members(name: str) -> Iterator[int]:
             yield int(entry)
 
 
-async def inside(name: str, work: Callable[[], Result]) -> Result:
+async def run_inside(name: str, work: Callable[[], Result]) -> Result:
     """Calls `work` inside the namespace and returns its result. Unavailable when it cannot be entered."""
-    return await asyncio.to_thread(call_inside, name, work)
+    return await asyncio.to_thread(run_inside_blocking, name, work)
 
 
-def call_inside(name: str, work: Callable[[], Result]) -> Result:
+def run_inside_blocking(name: str, work: Callable[[], Result]) -> Result:
     """Does the same as `inside`, for callers that may block."""
 
     def enter_and_work() -> Result:
@@ -84,7 +84,7 @@ def call_inside(name: str, work: Callable[[], Result]) -> Result:
 
 def _enter(name: str) -> None:
     try:
-        file = os.open(DIRECTORY / name, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(NETNS_DIRECTORY / name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise Unavailable(f"there is no network namespace {name}") from error
     try:

@@ -13,7 +13,7 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.informer import Informer
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model import hub_names
-from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +25,10 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     drivers: Mapping[str, str] = {}
     settings: Mapping[str, str] = {}
 
-    def place(self, system_namespace: str) -> Place:
-        return Place.of(self.id, self.settings, system_namespace=system_namespace)
+    def make_order_settings(self, system_namespace: str) -> HubOrderSettings:
+        return HubOrderSettings.from_settings(
+            self.id, self.settings, system_namespace=system_namespace
+        )
 
 
 def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:
@@ -52,12 +54,12 @@ class ConfigWatch:
             CONFIG_MAPS,
             namespace,
             fields=f"metadata.name={hub_names.HUB_CONFIG}",
-            on_change=lambda key, old, new: self._heard(new),
+            on_change=lambda key, old, new: self._handle_change(new),
             longest_pause=_LONGEST_PAUSE,
         )
         self._changed = asyncio.Event()
 
-    def _heard(self, item: Mapping[str, Any] | None) -> None:
+    def _handle_change(self, item: Mapping[str, Any] | None) -> None:
         config = read_config(item)
         if config != self.current:
             self.current = config
@@ -66,10 +68,10 @@ class ConfigWatch:
     async def get(self) -> HubConfig:
         """Returns the settings; waits until the hub is registered."""
         while self.current is None:
-            await self.other_than(None)
+            await self.wait_until_not(None)
         return self.current
 
-    async def other_than(self, config: HubConfig | None) -> None:
+    async def wait_until_not(self, config: HubConfig | None) -> None:
         """Returns once the settings differ from `config`."""
         while self.current == config:
             self._changed.clear()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 
 from boatyard.model.errors import BoatyardError
-from boatyard.resources.reconciling import Reconciler, Result, Turn
+from boatyard.resources.reconciler import ReconcilePass, Reconciler, ReconcileResult
 
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -25,51 +25,55 @@ class Metrics:
         self._gauges: dict[str, Gauge] = {}
         self._help: dict[str, str] = {}
 
-    def counter(self, name: str, help_text: str) -> None:
+    def add_counter(self, name: str, help_text: str) -> None:
         self._help[name] = help_text
         self._counters[name] = {}
 
-    def gauge(self, name: str, help_text: str, read: Gauge) -> None:
+    def add_gauge(self, name: str, help_text: str, read: Gauge) -> None:
         self._help[name] = help_text
         self._gauges[name] = read
 
-    def add(self, name: str, amount: float = 1, **labels: str) -> None:
+    def increment(self, name: str, amount: float = 1, **labels: str) -> None:
         counts, key = self._counters[name], tuple(sorted(labels.items()))
         counts[key] = counts.get(key, 0.0) + amount
 
-    def text(self) -> str:
-        return "\n".join([*self._lines(), ""])
+    def render(self) -> str:
+        return "\n".join([*self._render_lines(), ""])
 
-    def _lines(self) -> Iterator[str]:
+    def _render_lines(self) -> Iterator[str]:
         for name, counts in self._counters.items():
             samples: Sequence[Sample] = [(dict(labels), value) for labels, value in counts.items()]
-            yield from self._family(name, "counter", samples)
+            yield from self._render_family(name, "counter", samples)
         for name, read_gauge in self._gauges.items():
-            yield from self._family(name, "gauge", read_gauge())
-        yield from _process_lines()
+            yield from self._render_family(name, "gauge", read_gauge())
+        yield from _render_process_metrics()
 
-    def _family(self, name: str, kind: str, samples: Iterable[Sample]) -> Iterator[str]:
+    def _render_family(self, name: str, kind: str, samples: Iterable[Sample]) -> Iterator[str]:
         yield f"# HELP {_PREFIX}{name} {self._help[name]}"
         yield f"# TYPE {_PREFIX}{name} {kind}"
         for labels, value in samples:
-            inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            inside = ",".join(f'{key}="{_escape_label(text)}"' for key, text in labels.items())
             yield (
                 f"{_PREFIX}{name}{{{inside}}} {value:g}" if inside else f"{_PREFIX}{name} {value:g}"
             )
 
 
-def operator_metrics() -> Metrics:
+def make_operator_metrics() -> Metrics:
     """Metrics with the operator's counters; its gauges are added by `Operator`."""
     metrics = Metrics()
-    metrics.counter("terms_total", "How often this process became the leader.")
-    metrics.counter("turns_total", "Reconcile passes, by kind of object and outcome.")
-    metrics.counter("turn_seconds_total", "Seconds spent in reconcile passes, by kind of object.")
-    metrics.counter("swept_claims_total", "Claims without an owner that were removed.")
-    metrics.counter("swept_orders_total", "Leftovers written for objects found without an order.")
+    metrics.add_counter("terms_total", "How often this process became the leader.")
+    metrics.add_counter("turns_total", "Reconcile passes, by kind of object and outcome.")
+    metrics.add_counter(
+        "turn_seconds_total", "Seconds spent in reconcile passes, by kind of object."
+    )
+    metrics.add_counter("swept_claims_total", "Claims without an owner that were removed.")
+    metrics.add_counter(
+        "swept_orders_total", "Leftovers written for objects found without an order."
+    )
     return metrics
 
 
-class Counted:
+class CountingReconciler:
     """Wraps a reconciler and counts its passes and their seconds."""
 
     def __init__(
@@ -80,27 +84,33 @@ class Counted:
         self._metrics = metrics
         self._clock = clock
 
-    async def reconcile(self, turn: Turn) -> Result:
-        return await self._count(self._inner.reconcile, turn)
+    async def reconcile(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        return await self._count_pass(self._inner.reconcile, reconcile_pass)
 
-    async def poisoned(self, turn: Turn) -> Result:
-        return await self._count(self._inner.poisoned, turn)
+    async def quarantine(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        return await self._count_pass(self._inner.quarantine, reconcile_pass)
 
-    async def _count(self, reconcile: Callable[[Turn], Awaitable[Result]], turn: Turn) -> Result:
+    async def _count_pass(
+        self,
+        reconcile: Callable[[ReconcilePass], Awaitable[ReconcileResult]],
+        reconcile_pass: ReconcilePass,
+    ) -> ReconcileResult:
         start_time, outcome = self._clock(), "bug"
         try:
-            result = await reconcile(turn)
+            result = await reconcile(reconcile_pass)
             outcome = "changed" if result.changes else "unchanged"
             return result
         except BoatyardError:
             outcome = "failed"
             raise
         finally:
-            self._metrics.add("turns_total", kind=self._kind, outcome=outcome)
-            self._metrics.add("turn_seconds_total", self._clock() - start_time, kind=self._kind)
+            self._metrics.increment("turns_total", kind=self._kind, outcome=outcome)
+            self._metrics.increment(
+                "turn_seconds_total", self._clock() - start_time, kind=self._kind
+            )
 
 
-def _process_lines() -> Iterator[str]:
+def _render_process_metrics() -> Iterator[str]:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     yield "# TYPE process_cpu_seconds_total counter"
@@ -109,5 +119,5 @@ def _process_lines() -> Iterator[str]:
     yield f"process_resident_memory_bytes {pages * os.sysconf('SC_PAGE_SIZE')}"
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -11,34 +11,34 @@ from aiohttp import web
 from boatyard.model.errors import Refused
 from boatyard.operator.metrics import Metrics
 
-Answer = Callable[[], str]  # empty while all is well, else the problem
+FindProblem = Callable[[], str]  # empty while all is well, else the problem
 
 
 @asynccontextmanager
-async def open_probes(
-    address: str, *, healthy: Answer, ready: Answer, metrics: Metrics
+async def serve_probes(
+    address: str, *, healthy: FindProblem, ready: FindProblem, metrics: Metrics
 ) -> AsyncIterator[int]:
     """Serves probes on HOST:PORT while the block runs. Yields the port. Refused when the address cannot be bound."""
 
     async def healthz(_: web.Request) -> web.Response:
-        return _told(healthy())
+        return _make_response(healthy())
 
     async def readyz(_: web.Request) -> web.Response:
-        return _told(ready())
+        return _make_response(ready())
 
     async def serve_metrics(_: web.Request) -> web.Response:
-        return web.Response(text=metrics.text(), content_type="text/plain")
+        return web.Response(text=metrics.render(), content_type="text/plain")
 
     app = web.Application()
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", serve_metrics)
-    async with listen(address, app, purpose="probes") as port:
+    async with serve_app(address, app, purpose="probes") as port:
         yield port
 
 
 @asynccontextmanager
-async def listen(address: str, app: web.Application, *, purpose: str) -> AsyncIterator[int]:
+async def serve_app(address: str, app: web.Application, *, purpose: str) -> AsyncIterator[int]:
     """Serves `app` on HOST:PORT while the block runs. Yields the port. Refused when the address cannot be bound."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
@@ -46,14 +46,14 @@ async def listen(address: str, app: web.Application, *, purpose: str) -> AsyncIt
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        listener = _listen(host.strip("[]"), int(port), address, purpose)
+        listener = _bind_socket(host.strip("[]"), int(port), address, purpose)
         await web.SockSite(runner, listener).start()  # closes the listener at the end
         yield int(listener.getsockname()[1])
     finally:
         await runner.cleanup()
 
 
-def _listen(host: str, port: int, address: str, purpose: str) -> socket.socket:
+def _bind_socket(host: str, port: int, address: str, purpose: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,5 +65,5 @@ def _listen(host: str, port: int, address: str, purpose: str) -> socket.socket:
     return listener
 
 
-def _told(problem: str) -> web.Response:
+def _make_response(problem: str) -> web.Response:
     return web.Response(text=f"{problem or 'ok'}\n", status=503 if problem else 200)

@@ -9,35 +9,35 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
-from boatyard.automation.runs import RunBook
+from boatyard.automation.external_runs import ExternalRunStore
 from boatyard.engine.kube_queue import KubeQueue
-from boatyard.engine.worker import Pace, Worker
+from boatyard.engine.worker import Worker, WorkerLimits
 from boatyard.kube.client import KubeClient
 from boatyard.model.clock import Clock
 from boatyard.model.errors import BoatyardError, LeaseLost
-from boatyard.operator.callbacks import RunDoor, open_door
+from boatyard.operator.callbacks import RunResultHandler, serve_run_results
 from boatyard.operator.config import ConfigWatch, HubConfig
-from boatyard.operator.events import Recorder
+from boatyard.operator.events import EventRecorder
 from boatyard.operator.leadership import Leadership
-from boatyard.operator.lost import Rescue
-from boatyard.operator.metrics import Counted, Metrics, Sample, operator_metrics
-from boatyard.operator.probes import open_probes
-from boatyard.operator.strays import Sweeper
+from boatyard.operator.lost_orders import LostOrderRecovery
+from boatyard.operator.metrics import CountingReconciler, Metrics, Sample, make_operator_metrics
+from boatyard.operator.orphan_sweep import OrphanSweeper
+from boatyard.operator.probes import serve_probes
 from boatyard.orderbook.kube.claims import HubClaims
 from boatyard.orderbook.kube.objects import HubObjects
 from boatyard.orderbook.kube.results import HubResults
 from boatyard.orderbook.kube.view import HubView
 from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.reconciling import Reconciler
+from boatyard.resources.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 600.0
-_NO_VIEW = "the hub's orders have not been seen yet"
+_NO_VIEW_PROBLEM = "the hub's orders have not been seen yet"
 
 
 @dataclass(frozen=True)
-class Bench:
+class HubContext:
     """What reconcilers are built from: the hub's settings, a client, the view of its objects, and the queue."""
 
     config: HubConfig
@@ -48,14 +48,14 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Furniture:
+class HubRuntime:
     """The reconcilers by kind, and a function that returns the hub's drivers."""
 
     reconcilers: Mapping[str, Reconciler]
     drivers: Callable[[], Awaitable[HubDrivers]]
 
 
-Furnish = Callable[[Bench], Furniture]  # drivers and books are chosen in app
+BuildRuntime = Callable[[HubContext], HubRuntime]  # drivers and books are chosen in app
 
 
 @dataclass
@@ -65,27 +65,41 @@ class Operator:
     client: KubeClient
     leadership: Leadership
     system_namespace: str
-    furnish: Furnish
+    build_runtime: BuildRuntime
     clock: Clock
     probes: str = "127.0.0.1:0"
-    pace: Pace = field(default_factory=Pace)
-    metrics: Metrics = field(default_factory=operator_metrics)
+    worker_limits: WorkerLimits = field(default_factory=WorkerLimits)
+    metrics: Metrics = field(default_factory=make_operator_metrics)
     on_probes: Callable[[int], None] = lambda port: None
     callbacks: str = ""  # HOST:PORT for results of automation; empty: no such server
     on_callbacks: Callable[[int], None] = lambda port: None
     _view: HubView | None = None
     _queue: KubeQueue | None = None
-    _strays: int = 0
+    _orphaned_orders: int = 0
 
     def __post_init__(self) -> None:
         self._config = ConfigWatch(self.client, self.system_namespace)
-        self._recorder = Recorder(self.client, now=self.clock.now)
-        gauge = self.metrics.gauge
-        gauge("leader", "Whether this process leads.", lambda: _one(self.leadership.leads))
-        gauge("orders", "Orders on the hub, by phase.", self._orders)
-        gauge("held", "Objects worked on now.", lambda: _one(self._count("held")))
-        gauge("strays", "Orders known only from objects outside.", lambda: _one(self._strays))
-        gauge("waiting", "Objects with a next due time.", lambda: _one(self._count("waiting")))
+        self._recorder = EventRecorder(self.client, now=self.clock.now)
+        gauge = self.metrics.add_gauge
+        gauge(
+            "leader",
+            "Whether this process leads.",
+            lambda: _make_single_sample(self.leadership.is_leader),
+        )
+        gauge("orders", "Orders on the hub, by phase.", self._sample_order_phases)
+        gauge(
+            "held", "Objects worked on now.", lambda: _make_single_sample(self._count_queue("held"))
+        )
+        gauge(
+            "strays",
+            "Orders known only from objects outside.",
+            lambda: _make_single_sample(self._orphaned_orders),
+        )
+        gauge(
+            "waiting",
+            "Objects with a next due time.",
+            lambda: _make_single_sample(self._count_queue("waiting")),
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Runs until `stop` is set; then finishes the work under way and gives the lead back."""
@@ -95,29 +109,34 @@ class Operator:
                 tasks.create_task(self._recorder.run(), name="events"),
             ]
             async with AsyncExitStack() as servers:
-                probes = open_probes(
-                    self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
+                probes = serve_probes(
+                    self.probes,
+                    healthy=self._find_health_problem,
+                    ready=self._find_readiness_problem,
+                    metrics=self.metrics,
                 )
                 self.on_probes(await servers.enter_async_context(probes))
                 if self.callbacks:  # in every replica: a run that reports does not know who leads
-                    runs = RunBook(self.client, self.system_namespace)
-                    results_server = open_door(self.callbacks, RunDoor(runs, self.clock.now))
+                    runs = ExternalRunStore(self.client, self.system_namespace)
+                    results_server = serve_run_results(
+                        self.callbacks, RunResultHandler(runs, self.clock.now)
+                    )
                     self.on_callbacks(await servers.enter_async_context(results_server))
                 while not stop.is_set():
-                    await self._term(stop)
+                    await self._lead_once(stop)
             for task in background_tasks:
                 task.cancel()
 
-    async def _term(self, stop: asyncio.Event) -> None:
+    async def _lead_once(self, stop: asyncio.Event) -> None:
         """Campaigns, then leads until the lead is lost or `stop` is set."""
-        if not await _unless(stop, self.leadership.campaign()):
+        if not await _run_unless_stopped(stop, self.leadership.campaign()):
             return
-        self.metrics.add("terms_total")
+        self.metrics.increment("terms_total")
         try:
             async with asyncio.TaskGroup() as tasks:
-                renewal = tasks.create_task(self.leadership.keep(), name="lead")
+                renewal = tasks.create_task(self.leadership.renew_until_lost(), name="lead")
                 while not stop.is_set():
-                    await self._shift(stop)
+                    await self._work_with_config(stop)
                 renewal.cancel()
         except* LeaseLost:
             logger.warning("leadership lost", extra={"identity": self.leadership.identity})
@@ -125,54 +144,58 @@ class Operator:
             self._view = self._queue = None
         await self.leadership.release()
 
-    async def _shift(self, stop: asyncio.Event) -> None:
+    async def _work_with_config(self, stop: asyncio.Event) -> None:
         """Works until the hub's settings change or `stop` is set.
 
         Work begins only after the view is synced, so that what the previous leader did is known.
         """
-        if not await _unless(stop, self._config.get()):
+        if not await _run_unless_stopped(stop, self._config.get()):
             return
         config = self._config.current
         if config is None:
             return
         view = HubView(
-            self.client, config.place(self.system_namespace), system_namespace=self.system_namespace
+            self.client,
+            config.make_order_settings(self.system_namespace),
+            system_namespace=self.system_namespace,
         )
         async with asyncio.TaskGroup() as tasks:
             background_tasks = [tasks.create_task(informer.run()) for informer in view.informers]
             must_stop = asyncio.Event()
-            background_tasks.append(tasks.create_task(self._until_changed(config, stop, must_stop)))
-            if await _unless(must_stop, view.synced()):
-                self.leadership.check()
-                rescue = self._rescue(config, view)
+            background_tasks.append(
+                tasks.create_task(self._stop_when_changed(config, stop, must_stop))
+            )
+            if await _run_unless_stopped(must_stop, view.wait_until_synced()):
+                self.leadership.check_leadership()
+                rescue = self._make_lost_order_recovery(config, view)
                 worker, runtime = self._worker(config, view)
-                sweeper = Sweeper(
+                sweeper = OrphanSweeper(
                     client=self.client,
                     view=view,
                     namespace=self.system_namespace,
                     drivers=runtime.drivers,
-                    awaited=rescue.awaited,
-                    check=self.leadership.check,
+                    awaited=rescue.returning_orders,
+                    check=self.leadership.check_leadership,
                     now=self.clock.now,
                 )
-                background_tasks.append(tasks.create_task(self._sweep(sweeper)))
+                background_tasks.append(tasks.create_task(self._sweep_forever(sweeper)))
                 background_tasks.append(tasks.create_task(rescue.run()))
                 await worker.run(must_stop)
             for task in background_tasks:
                 task.cancel()
 
-    def _worker(self, config: HubConfig, view: HubView) -> tuple[Worker, Furniture]:
+    def _worker(self, config: HubConfig, view: HubView) -> tuple[Worker, HubRuntime]:
         claims = HubClaims(self.client, self.system_namespace, cache=view)
         results = HubResults(
             view=view,
-            objects=HubObjects(self.client, config.place(self.system_namespace)),
+            objects=HubObjects(self.client, config.make_order_settings(self.system_namespace)),
             claims=claims,
-            check=self.leadership.check,
-            tell=self._recorder.tell,
+            check=self.leadership.check_leadership,
+            publish_note=self._recorder.record_event,
         )
         queue = KubeQueue(view=view, results=results, leader=self.leadership, now=self.clock.now())
-        self.leadership.watch_over(queue.lasting)
-        context = Bench(
+        self.leadership.set_long_running_work(queue.list_long_running_work)
+        context = HubContext(
             config=config,
             client=self.client,
             view=view,
@@ -180,9 +203,9 @@ class Operator:
             system_namespace=self.system_namespace,
         )
         self._view, self._queue = view, queue
-        runtime = self.furnish(context)
+        runtime = self.build_runtime(context)
         reconcilers = {
-            kind: Counted(reconciler, kind, self.metrics, time.monotonic)
+            kind: CountingReconciler(reconciler, kind, self.metrics, time.monotonic)
             for kind, reconciler in runtime.reconcilers.items()
         }
         worker = Worker(
@@ -190,28 +213,30 @@ class Operator:
             reconcilers=reconcilers,
             clock=self.clock,
             wait_for_hint=queue.wait,
-            pace=self.pace,
+            limits=self.worker_limits,
         )
         return worker, runtime
 
-    def _rescue(self, config: HubConfig, view: HubView) -> Rescue:
-        objects = HubObjects(self.client, config.place(self.system_namespace))
-        return Rescue(view, objects, check=self.leadership.check, now=self.clock.now)
+    def _make_lost_order_recovery(self, config: HubConfig, view: HubView) -> LostOrderRecovery:
+        objects = HubObjects(self.client, config.make_order_settings(self.system_namespace))
+        return LostOrderRecovery(
+            view, objects, check=self.leadership.check_leadership, now=self.clock.now
+        )
 
-    async def _until_changed(
+    async def _stop_when_changed(
         self, config: HubConfig, stop: asyncio.Event, must_stop: asyncio.Event
     ) -> None:
-        await _unless(stop, self._config.other_than(config))
+        await _run_unless_stopped(stop, self._config.wait_until_not(config))
         must_stop.set()
 
-    async def _sweep(self, sweeper: Sweeper) -> None:
+    async def _sweep_forever(self, sweeper: OrphanSweeper) -> None:
         """Sweeps again and again: finds what a process did just before it died, and recorded nowhere."""
         while True:
             try:
                 swept = await sweeper.sweep()
-                self.metrics.add("swept_claims_total", swept.claims)
-                self.metrics.add("swept_orders_total", swept.orders)
-                self._strays = swept.strays
+                self.metrics.increment("swept_claims_total", swept.claims)
+                self.metrics.increment("swept_orders_total", swept.orders)
+                self._orphaned_orders = swept.orphaned_orders
             except LeaseLost:
                 raise
             except BoatyardError as error:
@@ -222,33 +247,33 @@ class Operator:
 
     # --- health and metrics ----------------------------------------------------------------------
 
-    def _unhealthy(self) -> str:
+    def _find_health_problem(self) -> str:
         """Always healthy once it answers: work that hangs ends when the lead is lost, and begins again."""
         return ""
 
-    def _unready(self) -> str:
+    def _find_readiness_problem(self) -> str:
         if not self._config.informer.synced.is_set():
             return self._config.informer.problem or "the hub's settings have not been read yet"
         if self._config.current is None:
             return "this hub is not registered"
-        if not self.leadership.leads:
+        if not self.leadership.is_leader:
             return ""
-        return self._view.problem if self._view is not None else _NO_VIEW
+        return self._view.problem if self._view is not None else _NO_VIEW_PROBLEM
 
-    def _orders(self) -> Iterator[Sample]:
-        counts = self._view.phases() if self._view is not None else {}
+    def _sample_order_phases(self) -> Iterator[Sample]:
+        counts = self._view.count_phases() if self._view is not None else {}
         for phase, count in sorted(counts.items()):
             yield {"phase": phase}, count
 
-    def _count(self, attribute: str) -> float:
+    def _count_queue(self, attribute: str) -> float:
         return float(getattr(self._queue, attribute)) if self._queue is not None else 0.0
 
 
-def _one(value: float) -> list[Sample]:
+def _make_single_sample(value: float) -> list[Sample]:
     return [({}, float(value))]
 
 
-async def _unless(stop: asyncio.Event, action: Awaitable[object]) -> bool:
+async def _run_unless_stopped(stop: asyncio.Event, action: Awaitable[object]) -> bool:
     """Runs `action` until it ends or `stop` is set. True if it ended; raises what it raised. Cancels it otherwise."""
     action_task = asyncio.ensure_future(action)
     stop_task = asyncio.ensure_future(stop.wait())

@@ -7,16 +7,16 @@ from datetime import datetime
 
 import msgspec
 
-from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace, Unclaim
+from boatyard.ledger.changes import Archive, Change, Due, EventNote, Insert, Replace, Unclaim
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.records import Lease
+from boatyard.ledger.records import WorkLease
 from boatyard.model.errors import Precondition
 from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import Metadata
 
 
 class EmbeddedOrderBook:
-    def __init__(self, ledger: Ledger, lease: Lease | None = None) -> None:
+    def __init__(self, ledger: Ledger, lease: WorkLease | None = None) -> None:
         self._ledger = ledger
         self._lease = lease
 
@@ -30,7 +30,9 @@ class EmbeddedOrderBook:
                 name=order_id, tenant=tenant, creation_timestamp=now, creator="system"
             )
             new = Order(id=order_id, metadata=metadata, spec=spec)
-            await self._write(Insert(new, note=Note("Ordered", "Handed over to its hub")), new, now)
+            await self._write(
+                Insert(new, note=EventNote("Ordered", "Handed over to its hub")), new, now
+            )
             return
         if order.metadata.deletion_timestamp is not None or order.spec == spec:
             return
@@ -64,7 +66,7 @@ class EmbeddedOrderBook:
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         await self._ledger.commit([Unclaim(owner)], lease=self._lease, now=now)
 
-    async def leftover(self, leftover_id: str) -> Leftover | None:
+    async def get_leftover(self, leftover_id: str) -> Leftover | None:
         return await self._ledger.documents.get(Leftover, leftover_id)
 
     async def _write(self, change: Change, order: Order, now: datetime) -> None:

@@ -12,28 +12,34 @@ from typing import Protocol
 
 from boatyard.model.generated.boatyard import Leftover, Order, OrderSpec
 
-RETRY = "boatyard.io/retry"  # annotation of an order: the total number of requested retries
+RETRY_ANNOTATION = (
+    "boatyard.io/retry"  # annotation of an order: the total number of requested retries
+)
 
-ASKED = "boatyard.io/asked"  # annotation of an order: the steps its role has asked for
+REQUESTED_STEPS_ANNOTATION = (
+    "boatyard.io/asked"  # annotation of an order: the steps its role has asked for
+)
 
 # Annotation of an order in memory, stored nowhere: why its spec cannot be read.
-UNREADABLE = "boatyard.io/unreadable"
+UNREADABLE_ANNOTATION = "boatyard.io/unreadable"
 
 
-def unreadable(order: Order) -> str:
+def get_unreadable_reason(order: Order) -> str:
     """Why the order's spec cannot be read; empty when it can. Its items are known in both cases."""
-    return order.metadata.annotations.get(UNREADABLE, "")
+    return order.metadata.annotations.get(UNREADABLE_ANNOTATION, "")
 
 
-def retries(order: Order) -> int:
+def count_requested_retries(order: Order) -> int:
     """The total number of retries requested for the order, by its annotation."""
-    count_text = order.metadata.annotations.get(RETRY, "")
+    count_text = order.metadata.annotations.get(RETRY_ANNOTATION, "")
     return int(count_text) if count_text.isdecimal() else 0
 
 
-def asked_steps(order: Order) -> frozenset[str]:
+def list_requested_steps(order: Order) -> frozenset[str]:
     """The steps that the role has asked for while it decides what is done."""
-    return frozenset(filter(None, order.metadata.annotations.get(ASKED, "").split(",")))
+    return frozenset(
+        filter(None, order.metadata.annotations.get(REQUESTED_STEPS_ANNOTATION, "").split(","))
+    )
 
 
 class OrderBook(Protocol):
@@ -67,5 +73,5 @@ class OrderBook(Protocol):
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         """Deletes the owner's claims in every pool. No claims: does nothing."""
 
-    async def leftover(self, leftover_id: str) -> Leftover | None:
+    async def get_leftover(self, leftover_id: str) -> Leftover | None:
         """What a deletion on this hub had to leave behind; None when nothing is left of it."""

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-AUTHORITY_LIFE = timedelta(days=3650)
-CERTIFICATE_LIFE = timedelta(days=365)
-_CLOCKS_DIFFER = timedelta(minutes=5)  # a machine whose clock is behind must accept it, too
+AUTHORITY_LIFETIME = timedelta(days=3650)
+CERTIFICATE_LIFETIME = timedelta(days=365)
+_CLOCK_SKEW = timedelta(minutes=5)  # a machine whose clock is behind must accept it, too
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = (
-            _begin(subject, key.public_key(), now, AUTHORITY_LIFE)
+            _start_builder(subject, key.public_key(), now, AUTHORITY_LIFETIME)
             .issuer_name(subject)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(signs_certificates=True), critical=True)
             .sign(key, hashes.SHA256())
         )
-        return cls(Pem(_pem(certificate), key_pem(key)))
+        return cls(Pem(_certificate_to_pem(certificate), key_to_pem(key)))
 
     def issue(
         self,
@@ -59,14 +59,14 @@ class Authority:
         server: bool = False,
         client: bool = False,
         now: datetime,
-        life: timedelta = CERTIFICATE_LIFE,
+        life: timedelta = CERTIFICATE_LIFETIME,
     ) -> Pem:
         """Issues a certificate with a new key. `names` and `addresses` become its subject alternative names."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
         subject.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
         builder = (
-            _begin(x509.Name(subject), key.public_key(), now, life)
+            _start_builder(x509.Name(subject), key.public_key(), now, life)
             .issuer_name(self._certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
@@ -84,14 +84,14 @@ class Authority:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName(alternative_names), critical=False
             )
-        return Pem(_pem(builder.sign(self._key, hashes.SHA256())), key_pem(key))
+        return Pem(_certificate_to_pem(builder.sign(self._key, hashes.SHA256())), key_to_pem(key))
 
 
-def new_key() -> ec.EllipticCurvePrivateKey:
+def generate_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_to_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -99,18 +99,18 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def public_key_to_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
 
 
-def ends_at(certificate: bytes) -> datetime:
+def read_expiry(certificate: bytes) -> datetime:
     """Returns the moment at which a certificate (PEM) expires."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
-def _begin(
+def _start_builder(
     subject: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     return (
@@ -118,7 +118,7 @@ def _begin(
         .subject_name(subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCKS_DIFFER)
+        .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + life)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
@@ -147,5 +147,5 @@ def _purposes(server: bool, client: bool) -> list[x509.ObjectIdentifier]:
     return purposes
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def _certificate_to_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)

@@ -19,16 +19,16 @@ _RENEW_BEFORE = timedelta(days=30)
 
 
 @dataclass(frozen=True)
-class Pair:
+class CertificateFiles:
     """A certificate and its key, as PEM files."""
 
     certificate: Path
     key: Path
 
 
-def ensure_self_signed(directory: Path, hosts: Sequence[str], *, now: datetime) -> Pair:
+def ensure_self_signed(directory: Path, hosts: Sequence[str], *, now: datetime) -> CertificateFiles:
     """Returns the pair in the directory. Replaces it when it is missing, names other hosts or expires soon."""
-    pair = Pair(directory / "tls.crt", directory / "tls.key")
+    pair = CertificateFiles(directory / "tls.crt", directory / "tls.key")
     if _is_good(pair, hosts, now):
         return pair
     key = ec.generate_private_key(ec.SECP256R1())
@@ -46,7 +46,7 @@ def ensure_self_signed(directory: Path, hosts: Sequence[str], *, now: datetime) 
     return pair
 
 
-def _is_good(pair: Pair, hosts: Sequence[str], now: datetime) -> bool:
+def _is_good(pair: CertificateFiles, hosts: Sequence[str], now: datetime) -> bool:
     if not (pair.certificate.exists() and pair.key.exists()):
         return False
     try:
@@ -58,7 +58,7 @@ def _is_good(pair: Pair, hosts: Sequence[str], now: datetime) -> bool:
     matches = key.public_key() == certificate.public_key()
     return (
         matches
-        and set(names) == set(_names(hosts))
+        and set(names) == set(_list_subject_names(hosts))
         and certificate.not_valid_after_utc > now + _RENEW_BEFORE
     )
 
@@ -73,13 +73,13 @@ def _sign(key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], now: datetime) 
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + _LIFETIME)
-        .add_extension(x509.SubjectAlternativeName(_names(hosts)), critical=False)
+        .add_extension(x509.SubjectAlternativeName(_list_subject_names(hosts)), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
 
 
-def _names(hosts: Sequence[str]) -> list[x509.GeneralName]:
+def _list_subject_names(hosts: Sequence[str]) -> list[x509.GeneralName]:
     return [_name(host) for host in dict.fromkeys(["localhost", "127.0.0.1", "::1", *hosts])]
 
 

@@ -8,5 +8,5 @@ DRIVERS = {
 
 # Functions that refuse hub settings with which the driver could not work. Pure; called when a hub is stored.
 SETTING_CHECKS = {
-    "hosted": "boatyard.platforms.drivers.hosted.settings:check_alone",
+    "hosted": "boatyard.platforms.drivers.hosted.settings:check_hub_defaults",
 }

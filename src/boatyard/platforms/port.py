@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from boatyard.model.outcome import Outcome, Owned
+from boatyard.model.outcome import Outcome, OwnedObject
 
 API_ANSWERS = "ApiAnswers"  # reason of a Waiting: `access` is already available
 HAS_NODES = "HasNodes"  # reason of a Waiting: the nodes of the cluster must be released first
 
 
-class Rest(StrEnum):
+class RestMode(StrEnum):
     """How deeply a cluster rests. Its state and its address are preserved in every case."""
 
     AWAKE = ""
@@ -25,7 +25,7 @@ class Rest(StrEnum):
 
 
 @dataclass(frozen=True)
-class ClusterWanted:
+class DesiredCluster:
     """The desired state of a control plane."""
 
     name: str
@@ -48,12 +48,12 @@ class ClusterWanted:
     host_types: tuple[
         str, ...
     ] = ()  # of its nodes, so that one that cannot be had is refused first
-    rest: Rest = Rest.AWAKE
-    restore: RestoreWanted | None = None
+    rest: RestMode = RestMode.AWAKE
+    restore: DesiredRestore | None = None
 
 
 @dataclass(frozen=True)
-class RestoreWanted:
+class DesiredRestore:
     """A restore. Once per `request`, the cluster's objects are replaced by those of the backup."""
 
     request: str
@@ -61,7 +61,7 @@ class RestoreWanted:
 
 
 @dataclass(frozen=True)
-class NodeWanted:
+class DesiredNode:
     slot: str  # "compute-0"
     node_set: str
     host: str  # empty, with its address, where the platform makes machines itself
@@ -70,7 +70,7 @@ class NodeWanted:
 
 
 @dataclass(frozen=True)
-class NodeSeen:
+class ObservedNode:
     slot: str
     node_set: str
     ready: bool
@@ -78,7 +78,7 @@ class NodeSeen:
 
 
 @dataclass(frozen=True)
-class ClusterSeen:
+class ObservedCluster:
     """The observed state of a cluster."""
 
     exists: bool
@@ -86,12 +86,12 @@ class ClusterSeen:
     degraded: bool = False
     version: str = ""
     message: str = ""
-    rest: Rest = Rest.AWAKE
-    nodes: tuple[NodeSeen, ...] = ()
+    rest: RestMode = RestMode.AWAKE
+    nodes: tuple[ObservedNode, ...] = ()
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """Administrator's access to a cluster.
 
     A platform without a console or without passwords leaves those fields empty.
@@ -118,7 +118,7 @@ class Platform(Protocol):
         `settings` come from the template. The answer is always the same for one cluster.
         """
 
-    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: DesiredCluster) -> Outcome:
         """Creates the control plane, or corrects it (a new version, a rest and a restore are corrections).
         Done when its API is available, or it rests as desired; Waiting until then, with the reason
         API_ANSWERS once `access` is available.
@@ -135,7 +135,7 @@ class Platform(Protocol):
         or stays as it is: Waiting with the reason HAS_NODES. No node ever outlives its cluster.
         """
 
-    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+    async def ensure_node(self, key: str, cluster_key: str, node: DesiredNode) -> Outcome:
         """Makes the host join as a node. Done when the node is Ready; Waiting until then.
 
         May be called again for the same node. Refused when the host, or the slot of that cluster, is in
@@ -160,10 +160,10 @@ class Platform(Protocol):
         cluster does not exist.
         """
 
-    async def observe(self, cluster_key: str) -> ClusterSeen:
+    async def observe(self, cluster_key: str) -> ObservedCluster:
         """Returns the present state of the cluster; `exists` is False for an unknown one. Cheap."""
 
-    async def access(self, cluster_key: str) -> Access:
+    async def access(self, cluster_key: str) -> ClusterAccess:
         """Returns administrator's access, from the moment the API answers. NotFound before. Cheap."""
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
@@ -177,7 +177,7 @@ class Platform(Protocol):
     async def release_backup(self, key: str) -> Outcome:
         """Removes the copy. Done when there is none."""
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         """Lists our clusters and nodes whose key starts with `prefix`. Backups are not listed."""
 
     async def close(self) -> None:

@@ -1,20 +1,21 @@
-"""Log files of long-lived processes: each is rotated when it has become long. Called by the processes' owners."""
+"""Logs of long-lived processes: how a record is written, and the rotation of a file that has become long."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import shutil
 import stat
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 LONGEST_LOG = 10 * 1024 * 1024
 
 
-def shorten(log: Path, longest: int = LONGEST_LOG) -> None:
+def rotate_log(log: Path, longest: int = LONGEST_LOG) -> None:
     """Truncates a log that is too long; the end of its old content stays beside it, as `.1`.
 
     Writers need not know, as long as they only append. Lines written during the call may be lost.
@@ -29,7 +30,7 @@ def shorten(log: Path, longest: int = LONGEST_LOG) -> None:
         os.truncate(log, 0)
 
 
-class BoundedHandler(logging.StreamHandler[TextIO]):
+class RotatingStreamHandler(logging.StreamHandler[TextIO]):
     """Writes log records to a stream. When the stream is a file opened for appending, rotates it with `shorten`."""
 
     def __init__(self, stream: TextIO, longest: int = LONGEST_LOG) -> None:
@@ -42,4 +43,23 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
             descriptor = self.stream.fileno()
             appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
             if appends and stat.S_ISREG(os.fstat(descriptor).st_mode):
-                shorten(Path(os.readlink(f"/proc/self/fd/{descriptor}")), self._longest)
+                rotate_log(Path(os.readlink(f"/proc/self/fd/{descriptor}")), self._longest)
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as one JSON object: the message and its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _BUILT_IN}
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+_BUILT_IN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

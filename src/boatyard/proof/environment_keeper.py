@@ -12,25 +12,25 @@ from pathlib import Path
 from boatyard.assets import Assets
 from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
-from boatyard.processes import marked
-from boatyard.proof.keeper_state import Kept, doubled, look, yard_mark
+from boatyard.processes import marked_processes
+from boatyard.proof.keeper_state import KeeperState, find_duplicates, keeper_mark, read_keeper_state
 from boatyard.wiring.keeper_process import keeper_command
-from boatyard.wiring.sockets import socket_in
+from boatyard.wiring.socket_paths import choose_socket_path
 
 _START_SECONDS = 30.0
-_PLANTED = (
+_PLANTED_BUG_PROGRAM = (
     "import sys; from importlib import import_module;"
     "getattr(import_module(sys.argv[1]), sys.argv[2])(); del sys.argv[1:3];"
     "from boatyard.platforms.drivers.local.server import main; sys.exit(main())"
 )
 
 
-class LaneKeeper:
+class EnvironmentKeeper:
     """At most one process lives at a time. Clusters of a killed keeper run on, and the next keeper finds them."""
 
     def __init__(self, directory: Path, *, twin_socket: str, assets: Assets, plant: str) -> None:
         self.directory = directory / "local"
-        self.socket = socket_in(directory, "keeper.sock")
+        self.socket = choose_socket_path(directory, "keeper.sock")
         self._command = keeper_command(
             self.directory,
             socket=self.socket,
@@ -39,9 +39,16 @@ class LaneKeeper:
         )
         if plant:
             module, _, name = plant.partition(":")
-            self._command = [sys.executable, "-c", _PLANTED, module, name, *self._command[3:]]
+            self._command = [
+                sys.executable,
+                "-c",
+                _PLANTED_BUG_PROGRAM,
+                module,
+                name,
+                *self._command[3:],
+            ]
         self._process: asyncio.subprocess.Process | None = None
-        self._ports: set[int] = set()  # of all clusters so far, also deleted ones
+        self._known_ports: set[int] = set()  # of all clusters so far, also deleted ones
 
     async def start(self) -> None:
         """Starts the process; returns when it answers. Unavailable when it does not in time."""
@@ -71,21 +78,21 @@ class LaneKeeper:
     async def close(self) -> None:
         """Kills the keeper and all processes of its clusters, whatever state they are in."""
         await self.kill()
-        await asyncio.to_thread(_kill_marked, f"{yard_mark(self.directory)}/")
+        await asyncio.to_thread(_kill_marked, f"{keeper_mark(self.directory)}/")
 
-    async def look(self) -> Kept:
+    async def read_state(self) -> KeeperState:
         """What the keeper holds now, read from outside."""
-        state = await look(self.directory, self._ports)
-        self._ports |= state.ports
+        state = await read_keeper_state(self.directory, self._known_ports)
+        self._known_ports |= state.ports
         return state
 
-    async def check(self) -> None:
+    async def check_duplicates(self) -> None:
         """Unavailable when a component runs twice; an environment has one cluster at a time."""
-        duplicates = await asyncio.to_thread(doubled, self.directory)
+        duplicates = await asyncio.to_thread(find_duplicates, self.directory)
         if duplicates:
             raise Unavailable("; ".join(duplicates))
 
-    async def wait_until_it_sees(self, cluster_key: str, patience: float) -> None:
+    async def wait_until_found(self, cluster_key: str, patience: float) -> None:
         """Waits until a new keeper reports the cluster as available and all its nodes as ready."""
         client = KeeperClient(Path(self.socket))
         try:
@@ -104,7 +111,9 @@ class LaneKeeper:
 
 
 def _kill_marked(prefix: str) -> None:
-    while processes := [process for group in marked.find(prefix).values() for process in group]:
+    while processes := [
+        process for group in marked_processes.find_processes(prefix).values() for process in group
+    ]:
         for process in processes:
             process.signal(signal.SIGKILL)
         for process in processes:

@@ -14,12 +14,12 @@ from boatyard.model.generated.osac import Hub
 from boatyard.twin.calls import TwinCalls
 
 T = TypeVar("T")
-_PAGE = 10_000
-_SEALED = base64.b64encode(b"***").decode()
+_PAGE_SIZE = 10_000
+_SEALED_PLACEHOLDER = base64.b64encode(b"***").decode()
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredDocument:
     """A document as it is stored, or as it was archived."""
 
     kind: str
@@ -27,44 +27,44 @@ class Stored:
     version: int
     data: bytes
 
-    def read(self, cls: type[T]) -> T:
-        return _read(self.data, cls)
+    def decode(self, cls: type[T]) -> T:
+        return _decode_document(self.data, cls)
 
 
 @dataclass(frozen=True)
-class Event:
+class LoggedEvent:
     seq: int
     kind: str
     id: str
-    sort: int  # EventType: created, updated, deleted, signaled
+    event_type: int  # EventType: created, updated, deleted, signaled
     version: int
     reason: str
     message: str
     data: bytes
 
-    def read(self, cls: type[T]) -> T:
-        return _read(self.data, cls)
+    def decode(self, cls: type[T]) -> T:
+        return _decode_document(self.data, cls)
 
 
-def _read(data: bytes, cls: type[T]) -> T:
+def _decode_document(data: bytes, cls: type[T]) -> T:
     """Decodes a stored document. Sealed bytes stay sealed: they are no base64, so a placeholder stands for them."""
     if cls is not Hub:
         return msgspec.json.decode(data, type=cls)
     raw = msgspec.json.decode(data)
     if raw.get("spec", {}).get("kubeconfig"):
-        raw["spec"]["kubeconfig"] = _SEALED
+        raw["spec"]["kubeconfig"] = _SEALED_PLACEHOLDER
     return msgspec.convert(raw, cls)
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimRow:
     pool: str
     item: str
     owner: str
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldItem:
     """An item that the twin holds or held. `hub` is the twin's name of the hub."""
 
     hub: str
@@ -78,10 +78,10 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Happened:
+class TwinChange:
     """One creation (+1) or removal (-1) of an item in the twin."""
 
-    held: Held
+    item: HeldItem
     change: int
 
 
@@ -98,32 +98,32 @@ class Effect:
 class Evidence:
     """A snapshot of an installation in which no work is in progress."""
 
-    documents: Sequence[Stored]
-    archive: Sequence[Stored]
-    events: Sequence[Event]
+    documents: Sequence[StoredDocument]
+    archive: Sequence[StoredDocument]
+    events: Sequence[LoggedEvent]
     first_seq: int
     last_seq: int
-    claims: Sequence[Claimed]
+    claims: Sequence[ClaimRow]
     reservations: Sequence[tuple[str, str, int]]  # pool, owner, amount
     pools: Mapping[str, int]
     work: frozenset[tuple[str, str]]
-    truth: Sequence[Held]
+    held_items: Sequence[HeldItem]
     effects: Sequence[Effect]
-    history: Sequence[Happened]
+    history: Sequence[TwinChange]
 
-    def all(self, cls: type[T]) -> Iterator[T]:
+    def list_documents(self, cls: type[T]) -> Iterator[T]:
         """The documents of one kind that are not deleted."""
         for stored in self.documents:
             if stored.kind == cls.__name__:
-                yield stored.read(cls)
+                yield stored.decode(cls)
 
-    def archived(self, cls: type[T]) -> Iterator[T]:
+    def list_archived(self, cls: type[T]) -> Iterator[T]:
         for stored in self.archive:
             if stored.kind == cls.__name__:
-                yield stored.read(cls)
+                yield stored.decode(cls)
 
 
-async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
+async def gather_evidence(ledger: Ledger, twin: TwinCalls) -> Evidence:
     """Collects the evidence. Publishes events first, so that everything committed is in the log."""
     await ledger.events.publish()
     bounds = (await ledger.read("looking", "select last_seq, trimmed from event_log"))[0]
@@ -132,26 +132,26 @@ async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
     work = await ledger.read("looking", "select kind, id from work where due is not null")
     claims = await ledger.read("looking", "select pool, item, owner from claims order by 1, 2, 3")
     return Evidence(
-        documents=await _stored(ledger, "documents"),
-        archive=await _stored(ledger, "archive"),
-        events=await _events(ledger),
+        documents=await _read_documents(ledger, "documents"),
+        archive=await _read_documents(ledger, "archive"),
+        events=await _read_events(ledger),
         first_seq=bounds["trimmed"] + 1,
         last_seq=bounds["last_seq"],
-        claims=[Claimed(row["pool"], row["item"], row["owner"]) for row in claims],
+        claims=[ClaimRow(row["pool"], row["item"], row["owner"]) for row in claims],
         reservations=[(row["pool"], row["owner"], row["amount"]) for row in reservations],
         pools={row["pool"]: row["used"] for row in pools},
         work=frozenset((row["kind"], row["id"]) for row in work),
-        truth=await truth(twin),
-        effects=await effects(twin),
-        history=await _history(twin),
+        held_items=await list_held_items(twin),
+        effects=await list_effects(twin),
+        history=await _read_history(twin),
     )
 
 
-async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
+async def list_held_items(twin: TwinCalls, prefix: str = "") -> list[HeldItem]:
     """Every item that the twin holds now under keys with this prefix."""
     hubs = await twin.call("twin.truth", prefix=prefix)
     return [
-        Held(hub, kind, name, key)
+        HeldItem(hub, kind, name, key)
         for hub, kinds in hubs.items()
         for kind, keys in kinds.items()
         for key, names in keys.items()
@@ -159,15 +159,15 @@ async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
     ]
 
 
-async def effects(twin: TwinCalls, prefix: str = "") -> list[Effect]:
+async def list_effects(twin: TwinCalls, prefix: str = "") -> list[Effect]:
     """How often the twin has created and removed each item whose key has this prefix."""
     return [Effect(**row) for row in await twin.call("twin.effects", prefix=prefix)]
 
 
-async def _stored(ledger: Ledger, table: str) -> list[Stored]:
+async def _read_documents(ledger: Ledger, table: str) -> list[StoredDocument]:
     query = f"select kind, id, version, data from {table}"
     rows = await ledger.read("looking", query)
-    return [Stored(row["kind"], row["id"], row["version"], row["data"]) for row in rows]
+    return [StoredDocument(row["kind"], row["id"], row["version"], row["data"]) for row in rows]
 
 
 class _Metadata(msgspec.Struct):
@@ -178,17 +178,17 @@ class _Versioned(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
-async def _events(ledger: Ledger) -> list[Event]:
+async def _read_events(ledger: Ledger) -> list[LoggedEvent]:
     query = (
         "select seq, kind, id, type, reason, message, data from events "
         "where seq is not null order by seq"
     )
     return [
-        Event(
+        LoggedEvent(
             seq=row["seq"],
             kind=row["kind"],
             id=row["id"],
-            sort=row["type"],
+            event_type=row["type"],
             version=msgspec.json.decode(row["data"], type=_Versioned).metadata.version
             if row["data"]
             else 0,
@@ -200,15 +200,15 @@ async def _events(ledger: Ledger) -> list[Event]:
     ]
 
 
-async def _history(twin: TwinCalls) -> list[Happened]:
-    changes: list[Happened] = []
+async def _read_history(twin: TwinCalls) -> list[TwinChange]:
+    changes: list[TwinChange] = []
     after = 0
     while True:
-        page = await twin.call("twin.history", after=after, limit=_PAGE)
+        page = await twin.call("twin.history", after=after, limit=_PAGE_SIZE)
         rows = page["happenings"]
         for row in rows:
-            item = Held(row["hub"], row["kind"], row["name"], row["key"])
-            changes.append(Happened(item, row["change"]))
+            item = HeldItem(row["hub"], row["kind"], row["name"], row["key"])
+            changes.append(TwinChange(item, row["change"]))
         if not rows or rows[-1]["number"] >= page["newest"]:
             return changes
         after = rows[-1]["number"]

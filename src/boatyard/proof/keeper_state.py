@@ -16,33 +16,33 @@ from typing import Any
 
 import msgspec
 
-from boatyard.checks.drivers.kube.trial import MARK as CHECK
+from boatyard.checks.drivers.kube.check_job import CHECK_LABEL as CHECK
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import CONFIG_MAPS, JOBS, NODES, PODS
 from boatyard.model.errors import BoatyardError
-from boatyard.platforms.drivers.local.places import is_free
-from boatyard.platforms.drivers.local.records import RECORD, Record
-from boatyard.platforms.port import Rest
-from boatyard.processes import marked
-from boatyard.proof.evidence import Held
+from boatyard.platforms.drivers.local.allocation import is_port_free
+from boatyard.platforms.drivers.local.records import RECORD_FILE, ClusterRecord
+from boatyard.platforms.port import RestMode
+from boatyard.processes import marked_processes
+from boatyard.proof.evidence import HeldItem
 
-NOTE = "left-by-its-tenant"
+NOTE_NAME = "left-by-its-tenant"
 _ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeeperState:
     """What a keeper holds. `clusters` by key, in a form that is equal for equal runs; `strays` belong to no cluster."""
 
-    held: tuple[Held, ...]
+    held: tuple[HeldItem, ...]
     clusters: Mapping[str, Any]
-    strays: tuple[str, ...]
+    orphans: tuple[str, ...]
     ports: frozenset[int]
 
-    def contradictions(self) -> list[str]:
+    def find_contradictions(self) -> list[str]:
         """What is wrong whatever was ordered, in words. No work may be in progress."""
-        problems = [f"{stray} belongs to no cluster" for stray in self.strays]
+        problems = [f"{stray} belongs to no cluster" for stray in self.orphans]
         for key, cluster in self.clusters.items():
             for component, processes in cluster["processes"].items():
                 if len(processes) != 1:
@@ -51,7 +51,7 @@ class Kept:
                 continue
             listed, recorded = cluster["api"].get("nodes", {}), cluster["nodes"]
             if set(listed) != set(recorded):
-                difference = f"{_words(listed)} as nodes and was given {_words(recorded)}"
+                difference = f"{_join_names(listed)} as nodes and was given {_join_names(recorded)}"
                 problems.append(f"the API of {key} lists {difference}")
             problems += [
                 f"{object_name} is left in {key}"
@@ -60,32 +60,32 @@ class Kept:
         return problems
 
 
-def yard_mark(directory: Path) -> str:
+def keeper_mark(directory: Path) -> str:
     """The prefix of the marks of all processes of a keeper."""
     return hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
 
 
-def doubled(directory: Path) -> list[str]:
+def find_duplicates(directory: Path) -> list[str]:
     """The components that run more than once now, in words. None ever may."""
     counts: Counter[str] = Counter()
-    for mark, processes in marked.find(f"{yard_mark(directory)}/").items():
+    for mark, processes in marked_processes.find_processes(f"{keeper_mark(directory)}/").items():
         counts[mark.split("/")[2]] += len(processes)
         for process in processes:
             process.close()
     return [f"{name} runs {count} times" for name, count in counts.items() if count > 1]
 
 
-async def look(directory: Path, ports: Collection[int]) -> Kept:
+async def read_keeper_state(directory: Path, ports: Collection[int]) -> KeeperState:
     """Reads the state of the keeper in `directory`. `ports` are those that clusters had before: they must be free."""
-    snapshot = await asyncio.to_thread(_look, directory, ports)
+    snapshot = await asyncio.to_thread(_read_files, directory, ports)
     for slug, record in snapshot.records.items():
-        if record.version and record.wanted.rest == Rest.AWAKE and not record.leaving:
+        if record.version and record.wanted.rest == RestMode.AWAKE and not record.leaving:
             place = directory / "clusters" / slug
-            snapshot.clusters[record.key]["api"] = await _ask(place)
-    return Kept(
-        held=tuple(_held(snapshot.records)),
+            snapshot.clusters[record.key]["api"] = await _read_cluster_api(place)
+    return KeeperState(
+        held=tuple(_list_held_items(snapshot.records)),
         clusters=snapshot.clusters,
-        strays=tuple(sorted(snapshot.strays)),
+        orphans=tuple(sorted(snapshot.orphans)),
         ports=frozenset(
             port for record in snapshot.records.values() for port in record.ports.values()
         ),
@@ -93,18 +93,18 @@ async def look(directory: Path, ports: Collection[int]) -> Kept:
 
 
 @dataclass
-class _Seen:
-    records: dict[str, Record]
+class _KeeperFiles:
+    records: dict[str, ClusterRecord]
     clusters: dict[str, dict[str, Any]]
-    strays: list[str]
+    orphans: list[str]
 
 
-def _look(directory: Path, ports: Collection[int]) -> _Seen:
-    records: dict[str, Record] = {}
+def _read_files(directory: Path, ports: Collection[int]) -> _KeeperFiles:
+    records: dict[str, ClusterRecord] = {}
     strays: list[str] = []
     for place in sorted((directory / "clusters").iterdir()):
         try:
-            record = msgspec.json.decode((place / RECORD).read_bytes(), type=Record)
+            record = msgspec.json.decode((place / RECORD_FILE).read_bytes(), type=ClusterRecord)
         except (OSError, msgspec.DecodeError):
             strays.append("a directory without a record")
         else:
@@ -112,11 +112,13 @@ def _look(directory: Path, ports: Collection[int]) -> _Seen:
     for kind in ("backups",):
         folder = directory / kind
         strays += [f"{kind}/{entry.name}" for entry in folder.iterdir()] if folder.is_dir() else []
-    clusters = {record.key: _described(record) for record in records.values()}
-    for mark, processes in sorted(marked.find(f"{yard_mark(directory)}/").items()):
+    clusters = {record.key: _describe_record(record) for record in records.values()}
+    for mark, processes in sorted(
+        marked_processes.find_processes(f"{keeper_mark(directory)}/").items()
+    ):
         _, slug, component, *_ = mark.split("/")
         for process in processes:
-            description = _process(process.pid)
+            description = _describe_process(process.pid)
             process.close()
             if slug in records:
                 cluster_processes = clusters[records[slug].key]["processes"]
@@ -124,11 +126,13 @@ def _look(directory: Path, ports: Collection[int]) -> _Seen:
             else:
                 strays.append(f"a process {component}")
     cluster_ports = {port for record in records.values() for port in record.ports.values()}
-    strays += ["a port in use" for port in ports if port not in cluster_ports and not is_free(port)]
-    return _Seen(records, clusters, strays)
+    strays += [
+        "a port in use" for port in ports if port not in cluster_ports and not is_port_free(port)
+    ]
+    return _KeeperFiles(records, clusters, strays)
 
 
-def _described(record: Record) -> dict[str, Any]:
+def _describe_record(record: ClusterRecord) -> dict[str, Any]:
     """The record without what differs from cluster to cluster: ports, users, keys and times."""
     return {
         "wanted": record.wanted.version,
@@ -141,12 +145,12 @@ def _described(record: Record) -> dict[str, Any]:
             node.slot: {"number": node.number, "leaving": bool(node.leaving_since)}
             for node in record.nodes.values()
         },
-        "listens": {name: not is_free(port) for name, port in record.ports.items()},
+        "listens": {name: not is_port_free(port) for name, port in record.ports.items()},
         "processes": {},
     }
 
 
-def _process(pid: int) -> str:
+def _describe_process(pid: int) -> str:
     """The program of a process, and whether it is stopped."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
@@ -156,35 +160,39 @@ def _process(pid: int) -> str:
     return f"{program.parent.name}/{program.name}{' stopped' if state == 'T' else ''}"
 
 
-def _held(records: Mapping[str, Record]) -> list[Held]:
+def _list_held_items(records: Mapping[str, ClusterRecord]) -> list[HeldItem]:
     """The clusters and nodes of the records as evidence; a node has the name of its host."""
     items = []
     for record in records.values():
-        items.append(Held(record.hub, "cluster", record.wanted.name, record.key))
-        items += [Held(record.hub, "node", node.host, node.key) for node in record.nodes.values()]
+        items.append(HeldItem(record.hub, "cluster", record.wanted.name, record.key))
+        items += [
+            HeldItem(record.hub, "node", node.host, node.key) for node in record.nodes.values()
+        ]
     return items
 
 
-async def _ask(place: Path) -> dict[str, Any]:
+async def _read_cluster_api(place: Path) -> dict[str, Any]:
     """What the API of the cluster lists: its nodes, what checks have left, and the tenant's note."""
-    client = _client(place)
+    client = _open_client(place)
     try:
         nodes = (await client.list(NODES)).items
         jobs = (await client.list(JOBS, labels=CHECK)).items
         pods = (await client.list(PODS, labels=CHECK)).items
-        notes = (await client.list(CONFIG_MAPS, "default", fields=f"metadata.name={NOTE}")).items
+        notes = (
+            await client.list(CONFIG_MAPS, "default", fields=f"metadata.name={NOTE_NAME}")
+        ).items
     except BoatyardError as error:
         return {"answers": str(error)}
     finally:
         await client.close()
     return {
-        "nodes": {node["metadata"]["name"]: _node(node) for node in nodes},
+        "nodes": {node["metadata"]["name"]: _describe_node(node) for node in nodes},
         "left by checks": [item["metadata"]["name"] for item in (*jobs, *pods)],
         "notes": [note["data"] for note in notes],
     }
 
 
-def _node(node: Mapping[str, Any]) -> str:
+def _describe_node(node: Mapping[str, Any]) -> str:
     status = node.get("status") or {}
     ready = [
         condition["status"]
@@ -196,26 +204,26 @@ def _node(node: Mapping[str, Any]) -> str:
     return f"ready {''.join(ready)}, {version}{cordoned}"
 
 
-async def leave_note(directory: Path, cluster_key: str) -> None:
+async def write_note(directory: Path, cluster_key: str) -> None:
     """Writes a ConfigMap into the cluster, as a tenant would. It must exist until the cluster is deleted."""
     cluster_directory = next(
         directory_entry
         for directory_entry in (directory / "clusters").iterdir()
-        if msgspec.json.decode((directory_entry / RECORD).read_bytes(), type=Record).key
+        if msgspec.json.decode((directory_entry / RECORD_FILE).read_bytes(), type=ClusterRecord).key
         == cluster_key
     )
-    client = _client(cluster_directory)
+    client = _open_client(cluster_directory)
     try:
-        body = {"metadata": {"name": NOTE}, "data": {"from": "the proof"}}
-        await client.apply(CONFIG_MAPS, NOTE, body, "default")
+        body = {"metadata": {"name": NOTE_NAME}, "data": {"from": "the proof"}}
+        await client.apply(CONFIG_MAPS, NOTE_NAME, body, "default")
     finally:
         await client.close()
 
 
-def _words(names: Collection[str]) -> str:
+def _join_names(names: Collection[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
 
 
-def _client(place: Path) -> KubeClient:
+def _open_client(place: Path) -> KubeClient:
     text = (place / "private" / "admin.kubeconfig").read_text()
     return KubeClient(read_kubeconfig(text), manager="boatyard-proof", timeout=_ANSWER_SECONDS)

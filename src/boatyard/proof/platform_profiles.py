@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from boatyard.assets import Assets
-from boatyard.assets.found import remedy
-from boatyard.assets.releases import DEFAULT, release_of
+from boatyard.assets.installed_programs import format_install_command
+from boatyard.assets.releases import DEFAULT_VERSION, release_of
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import ClusterRest
 from boatyard.proof import scenarios
-from boatyard.proof.environment import Lane, Pace, is_gone, is_resting
+from boatyard.proof.environment import ProofEnvironment, ProofTimings, is_gone, is_resting
 from boatyard.proof.environment_setup import RealClusters
 from boatyard.proof.journeys import (
     CHANGE_OF_MIND,
@@ -21,15 +21,15 @@ from boatyard.proof.journeys import (
     DELETE,
     SCALE_DOWN,
     SCALE_UP,
-    Life,
-    Stage,
+    ClusterLife,
+    JourneyStage,
 )
-from boatyard.proof.keeper_state import leave_note
-from boatyard.proof.kill_points import Point
-from boatyard.proof.killed_keeper import after, amid, before, killed_keeper
-from boatyard.proof.role_runs import DECIDED, DECIDING, DIGEST, make_ready
+from boatyard.proof.keeper_kills import kill_after, kill_before, kill_during, make_killed_keeper
+from boatyard.proof.keeper_state import write_note
+from boatyard.proof.kill_points import KillPoint
+from boatyard.proof.role_runs import DECIDING_DIGEST, DECIDING_PHASES, HOOKS_DIGEST, ensure_ansible
 from boatyard.proof.scenarios import Scenario
-from boatyard.proof.tenant_requests import Wish
+from boatyard.proof.tenant_requests import ClusterRequest
 from boatyard.proof.verdict import KILLED_KEEPER
 from boatyard.roles.phases import HOOKS
 from boatyard.wiring import seed_local_catalogue
@@ -38,26 +38,26 @@ _CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
-class Ground:
+class ProofProfile:
     """What is ordered, the lives of the clusters, and the limits of the proof.
 
     The last life is the shortest: points that several lives have are tested in that one.
     """
 
-    wish: Wish
-    lives: Sequence[Life]
+    request: ClusterRequest
+    lives: Sequence[ClusterLife]
     scenarios: Mapping[str, Sequence[Scenario]]
-    pace: Pace
-    lanes: int
-    deaths: int = 1  # of workers in one stage of one life, at most
-    tries: int = 3  # runs in which a point may be reached; after them it is reported as unmet
-    real: RealClusters | None = None
+    timings: ProofTimings
+    environments: int
+    max_kills: int = 1  # of workers in one stage of one life, at most
+    max_tries: int = 3  # runs in which a point may be reached; after them it is reported as unmet
+    real_clusters: RealClusters | None = None
     hub_kubeconfig: bytes = b""  # of the Kubernetes that keeps the orders; none: the ledger does
 
     @property
     def is_exact(self) -> bool:
         """Whether a life passes the same points the same number of times in each run."""
-        return self.real is None and not self.hub_kubeconfig and not self.wish.digest
+        return self.real_clusters is None and not self.hub_kubeconfig and not self.request.digest
 
     @property
     def stages(self) -> Sequence[str]:
@@ -67,7 +67,9 @@ class Ground:
     def journeys(self) -> Sequence[str]:
         return (*self.stages, CHANGE_OF_MIND, *self.scenarios)
 
-    def lives_for(self, journeys: Sequence[str], compared: Sequence[Life | None]) -> Sequence[Life]:
+    def select_lives(
+        self, journeys: Sequence[str], compared: Sequence[ClusterLife | None]
+    ) -> Sequence[ClusterLife]:
         """The lives that are needed for these journeys, and those that scenarios are compared with."""
         plain_stages = {stage.name for stage in self.lives[-1].stages}
         lives = []
@@ -78,177 +80,193 @@ class Ground:
         return [*lives, self.lives[-1]]
 
 
-def ground_of(
+def find_profile(
     platform: str,
     assets: Path | None = None,
     keeper_plant: str = "",
     hub_kubeconfig: bytes = b"",
     *,
     roles: bool = False,
-) -> Ground:
+) -> ProofProfile:
     """The profile of a platform. Refused where the platform cannot be used on this machine."""
     if roles:
-        return _with_roles()
+        return _roles_profile()
     if hub_kubeconfig:
-        return _on_hub(hub_kubeconfig)
-    return _simulated() if platform == "sim" else _local(Assets(assets), keeper_plant)
-
-
-def _simulated() -> Ground:
-    return Ground(
-        wish=Wish(template="small", version="4.17.9", nodes=2),
-        lives=[Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE))],
-        scenarios=scenarios.SIMULATED,
-        pace=Pace(),
-        lanes=min(4, 2 * _CORES),
+        return _hub_profile(hub_kubeconfig)
+    return (
+        _simulated_profile() if platform == "sim" else _local_profile(Assets(assets), keeper_plant)
     )
 
 
-def _with_roles() -> Ground:
+def _simulated_profile() -> ProofProfile:
+    return ProofProfile(
+        request=ClusterRequest(template="small", version="4.17.9", nodes=2),
+        lives=[ClusterLife("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE))],
+        scenarios=scenarios.SIMULATED_SCENARIOS,
+        timings=ProofTimings(),
+        environments=min(4, 2 * _CORES),
+    )
+
+
+def _roles_profile() -> ProofProfile:
     """Simulated clusters whose template has a role: one with every hook, or one that decides. Ansible really runs."""
-    make_ready()
-    request = Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS)
-    deciding_request = replace(request, digest=DECIDING, phases=DECIDED)
+    ensure_ansible()
+    request = ClusterRequest(
+        template="small", version="4.17.9", nodes=1, digest=HOOKS_DIGEST, phases=HOOKS
+    )
+    deciding_request = replace(request, digest=DECIDING_DIGEST, phases=DECIDING_PHASES)
     # They have names of their own, because they pass other points than CREATE and DELETE do with the other role.
-    decide = Stage("decide", lambda environment, id: environment.tenant.order(id, deciding_request))
-    take_back = Stage("take-back", lambda environment, id: environment.tenant.delete(id), is_gone)
-    return Ground(
-        wish=request,
+    decide = JourneyStage(
+        "decide", lambda environment, id: environment.tenant.order(id, deciding_request)
+    )
+    take_back = JourneyStage(
+        "take-back", lambda environment, id: environment.tenant.delete(id), is_gone
+    )
+    return ProofProfile(
+        request=request,
         lives=[
-            Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
-            Life("deciding", (decide, take_back)),
-            Life("plain", (CREATE, DELETE)),
+            ClusterLife("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
+            ClusterLife("deciding", (decide, take_back)),
+            ClusterLife("plain", (CREATE, DELETE)),
         ],
         scenarios={},
-        pace=Pace(look=0.05, patience=90.0, settling=20.0),
-        lanes=min(4, 2 * _CORES),
-        tries=2,
+        timings=ProofTimings(look_seconds=0.05, timeout_seconds=90.0, settle_seconds=20.0),
+        environments=min(4, 2 * _CORES),
+        max_tries=2,
     )
 
 
-def _on_hub(kubeconfig: bytes) -> Ground:
+def _hub_profile(kubeconfig: bytes) -> ProofProfile:
     """Simulated clusters whose orders a Kubernetes keeps. Service and operator die together, at any write of either."""
-    return Ground(
-        wish=Wish(template="small", version="4.17.9", nodes=1),
+    return ProofProfile(
+        request=ClusterRequest(template="small", version="4.17.9", nodes=1),
         lives=[
-            Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
-            Life("plain", (CREATE, DELETE)),
+            ClusterLife("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
+            ClusterLife("plain", (CREATE, DELETE)),
         ],
         scenarios={},
-        pace=Pace(look=0.05, patience=90.0, settling=20.0),
-        lanes=min(4, 2 * _CORES),
-        tries=2,
+        timings=ProofTimings(look_seconds=0.05, timeout_seconds=90.0, settle_seconds=20.0),
+        environments=min(4, 2 * _CORES),
+        max_tries=2,
         hub_kubeconfig=kubeconfig,
     )
 
 
-def _local(assets: Assets, keeper_plant: str) -> Ground:
+def _local_profile(assets: Assets, keeper_plant: str) -> ProofProfile:
     versions = assets.versions()
     if not versions:
-        raise Refused(f"Kubernetes is not installed; run: {remedy(release_of(DEFAULT))}")
-    sizes = Life("sizes", (CREATE, _noted(SCALE_UP), SCALE_DOWN, DELETE))
-    upgrades = [_upgrade(versions[-1])] if len(versions) > 1 else []
+        raise Refused(
+            f"Kubernetes is not installed; run: {format_install_command(release_of(DEFAULT_VERSION))}"
+        )
+    sizes = ClusterLife("sizes", (CREATE, _with_note(SCALE_UP), SCALE_DOWN, DELETE))
+    upgrades = [_upgrade_stage(versions[-1])] if len(versions) > 1 else []
     changes = [*upgrades, HIBERNATE, RESUME]
-    changing = Life("changes", (CREATE, _noted(changes[0]), *changes[1:], DELETE))
-    return Ground(
-        wish=Wish(
-            template=seed_local_catalogue.SMALL,
+    changing = ClusterLife("changes", (CREATE, _with_note(changes[0]), *changes[1:], DELETE))
+    return ProofProfile(
+        request=ClusterRequest(
+            template=seed_local_catalogue.SMALL_TEMPLATE,
             version=versions[0],
             nodes=1,
-            hub_labels=seed_local_catalogue.LABELS,
+            hub_labels=seed_local_catalogue.HUB_LABELS,
         ),
-        lives=[sizes, changing, Life("plain", (CREATE, DELETE))],
+        lives=[sizes, changing, ClusterLife("plain", (CREATE, DELETE))],
         scenarios=_local_scenarios(sizes, changing),
-        pace=Pace(look=0.1, patience=120.0, settling=30.0),
-        lanes=min(4, _CORES + 1),
-        deaths=2,
-        tries=2,
-        real=RealClusters(assets, plant=keeper_plant),
+        timings=ProofTimings(look_seconds=0.1, timeout_seconds=120.0, settle_seconds=30.0),
+        environments=min(4, _CORES + 1),
+        max_kills=2,
+        max_tries=2,
+        real_clusters=RealClusters(assets, planted_bug=keeper_plant),
     )
 
 
-def _upgrade(version: str) -> Stage:
-    return Stage("upgrade", lambda environment, id: environment.tenant.upgrade(id, version))
+def _upgrade_stage(version: str) -> JourneyStage:
+    return JourneyStage("upgrade", lambda environment, id: environment.tenant.upgrade(id, version))
 
 
-HIBERNATE = Stage(
-    "hibernate", lambda environment, id: environment.tenant.rest(id, ClusterRest.FROZEN), is_resting
+HIBERNATE = JourneyStage(
+    "hibernate",
+    lambda environment, id: environment.tenant.set_rest(id, ClusterRest.FROZEN),
+    is_resting,
 )
-RESUME = Stage("resume", lambda environment, id: environment.tenant.rest(id, ClusterRest.AWAKE))
+RESUME = JourneyStage(
+    "resume", lambda environment, id: environment.tenant.set_rest(id, ClusterRest.AWAKE)
+)
 
 
-def _noted(stage: Stage) -> Stage:
+def _with_note(stage: JourneyStage) -> JourneyStage:
     """The stage, with a note that the tenant writes into the cluster before. It must exist until the end."""
 
-    async def ask(environment: Lane, cluster_id: str) -> None:
-        await leave_note(environment.keeper.directory, f"{cluster_id}/cluster")
-        await stage.ask(environment, cluster_id)
+    async def ask(environment: ProofEnvironment, cluster_id: str) -> None:
+        await write_note(environment.keeper.directory, f"{cluster_id}/cluster")
+        await stage.request(environment, cluster_id)
 
-    return Stage(stage.name, ask, stage.done)
+    return JourneyStage(stage.name, ask, stage.is_done)
 
 
-def _local_scenarios(sizes: Life, changes: Life) -> Mapping[str, Sequence[Scenario]]:
+def _local_scenarios(sizes: ClusterLife, changes: ClusterLife) -> Mapping[str, Sequence[Scenario]]:
     """Scenarios in several parts, which run in parallel. The first part finds most: a sample takes it alone."""
     cluster, first, second = "cluster", "node/compute-0", "node/compute-1"
     kills_by_life = [
         (
             changes,
             {
-                "create": amid(f"ensure_cluster {cluster}", 0.4),
-                "upgrade": amid(f"ensure_cluster {cluster}", 1.5),
-                "hibernate": after(f"ensure_cluster {cluster}"),
-                "resume": after(f"ensure_cluster {cluster}"),
-                "delete": amid(f"release_cluster {cluster}", 0.05),
+                "create": kill_during(f"ensure_cluster {cluster}", 0.4),
+                "upgrade": kill_during(f"ensure_cluster {cluster}", 1.5),
+                "hibernate": kill_after(f"ensure_cluster {cluster}"),
+                "resume": kill_after(f"ensure_cluster {cluster}"),
+                "delete": kill_during(f"release_cluster {cluster}", 0.05),
             },
         ),
         (
             changes,
             {
-                "create": after(f"ensure_cluster {cluster}"),
-                "upgrade": amid(f"ensure_cluster {cluster}", 0.3),
-                "hibernate": amid(f"ensure_cluster {cluster}"),
-                "resume": amid(f"ensure_cluster {cluster}"),
-                "delete": before(f"release_cluster {cluster}"),
+                "create": kill_after(f"ensure_cluster {cluster}"),
+                "upgrade": kill_during(f"ensure_cluster {cluster}", 0.3),
+                "hibernate": kill_during(f"ensure_cluster {cluster}"),
+                "resume": kill_during(f"ensure_cluster {cluster}"),
+                "delete": kill_before(f"release_cluster {cluster}"),
             },
         ),
         (
             sizes,
             {
-                "create": before(f"ensure_cluster {cluster}"),
-                "scale-up": before(f"ensure_node {second}"),
-                "scale-down": before(f"release_node {second}"),
-                "delete": before(f"release_node {first}"),
+                "create": kill_before(f"ensure_cluster {cluster}"),
+                "scale-up": kill_before(f"ensure_node {second}"),
+                "scale-down": kill_before(f"release_node {second}"),
+                "delete": kill_before(f"release_node {first}"),
             },
         ),
         (
             sizes,
             {
-                "create": amid(f"ensure_cluster {cluster}"),
-                "scale-up": amid(f"ensure_node {second}"),
-                "scale-down": amid(f"release_node {second}"),
-                "delete": amid(f"release_cluster {cluster}"),
+                "create": kill_during(f"ensure_cluster {cluster}"),
+                "scale-up": kill_during(f"ensure_node {second}"),
+                "scale-down": kill_during(f"release_node {second}"),
+                "delete": kill_during(f"release_cluster {cluster}"),
             },
         ),
         (
             sizes,
             {
-                "create": after(f"ensure_node {first}"),
-                "scale-up": after(f"ensure_node {second}"),
-                "scale-down": after(f"release_node {second}"),
-                "delete": after(f"release_cluster {cluster}"),
+                "create": kill_after(f"ensure_node {first}"),
+                "scale-up": kill_after(f"ensure_node {second}"),
+                "scale-down": kill_after(f"release_node {second}"),
+                "delete": kill_after(f"release_cluster {cluster}"),
             },
         ),
     ]
     effects = (f"ensure_cluster {cluster}", f"ensure_node {first}")
     return {
         KILLED_KEEPER: [
-            killed_keeper(life, kills, at_rest=("create", "resume"))
+            make_killed_keeper(life, kills, at_rest=("create", "resume"))
             for life, kills in kills_by_life
         ],
         "stopped-worker": [
-            scenarios.stopped_worker(Point(f"after:effect:keeper.{effect}")) for effect in effects
+            scenarios.make_stopped_worker(KillPoint(f"after:effect:keeper.{effect}"))
+            for effect in effects
         ],
         "late-effect": [
-            scenarios.late_effect(Point(f"before:effect:keeper.{effect}")) for effect in effects
+            scenarios.make_late_effect(KillPoint(f"before:effect:keeper.{effect}"))
+            for effect in effects
         ],
     }

@@ -9,38 +9,40 @@ from dataclasses import dataclass
 
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub
-from boatyard.proof.compare import differences
-from boatyard.proof.environment import Lane, is_failed, is_gone, is_ready
-from boatyard.proof.evidence import effects
-from boatyard.proof.journeys import CREATE, Baseline, Found, Life, nothing_left
-from boatyard.proof.kill_points import Point
+from boatyard.proof.end_state import find_differences
+from boatyard.proof.environment import ProofEnvironment, is_failed, is_gone, is_ready
+from boatyard.proof.evidence import list_effects
+from boatyard.proof.journeys import CREATE, Baseline, ClusterLife, JourneyResult, find_remains
+from boatyard.proof.kill_points import KillPoint
 
-Course = Callable[[Lane, str, Baseline], Awaitable[Found]]
+RunScenario = Callable[[ProofEnvironment, str, Baseline], Awaitable[JourneyResult]]
 
 
 @dataclass(frozen=True)
 class Scenario:
     """`life` is the undisturbed life it is compared with; without one, a creation alone."""
 
-    run: Course
-    life: Life | None = None
+    run: RunScenario
+    life: ClusterLife | None = None
 
 
-async def refused(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
+async def run_refused(
+    environment: ProofEnvironment, cluster_id: str, baseline: Baseline
+) -> JourneyResult:
     """A refused call is not repeated: neither when the order becomes due again nor by another worker."""
-    result = Found()
+    result = JourneyResult()
     await environment.twin.call("twin.set_mood", order_id=cluster_id, step="names", mood="refused")
     await environment.tenant.order(cluster_id)
-    await environment.reach(cluster_id, is_failed)
-    calls_before = await _asked(environment, cluster_id)
+    await environment.wait_until(cluster_id, is_failed)
+    calls_before = await _count_calls(environment, cluster_id)
     for round_number in range(3):
         if round_number == 1:
             await environment.kill_all()
-        await environment.worker()
-        await environment.poke("Order", cluster_id)
-        await environment.reach(cluster_id, is_failed)
-    calls_after = await _asked(environment, cluster_id)
-    result.differ(
+        await environment.ensure_worker()
+        await environment.make_due("Order", cluster_id)
+        await environment.wait_until(cluster_id, is_failed)
+    calls_after = await _count_calls(environment, cluster_id)
+    result.add_differences(
         "refused",
         [
             f"{key} was refused and asked for {calls_after[key] - count} times more"
@@ -49,167 +51,184 @@ async def refused(environment: Lane, cluster_id: str, baseline: Baseline) -> Fou
         ],
     )
     await environment.tenant.delete(cluster_id)
-    await environment.reach(cluster_id, is_gone)
-    result.differ("refused", nothing_left(await environment.bare_end(cluster_id)))
-    result.differ("refused", await environment.breaches())
+    await environment.wait_until(cluster_id, is_gone)
+    result.add_differences(
+        "refused", find_remains(await environment.read_end_after_delete(cluster_id))
+    )
+    result.add_differences("refused", await environment.find_breaches())
     return result
 
 
-async def _asked(environment: Lane, cluster_id: str) -> dict[str, int]:
+async def _count_calls(environment: ProofEnvironment, cluster_id: str) -> dict[str, int]:
     """How often each DNS record of the cluster has been asked for, by key."""
-    twin_effects = await effects(environment.twin, f"{cluster_id}/")
+    twin_effects = await list_effects(environment.twin, f"{cluster_id}/")
     return {effect.key: effect.calls for effect in twin_effects if effect.kind == "record"}
 
 
-async def lost_hint(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
+async def run_lost_hint(
+    environment: ProofEnvironment, cluster_id: str, baseline: Baseline
+) -> JourneyResult:
     """A worker that receives no notifications still finds all due work, by polling."""
-    result = Found()
-    await environment.dismiss_all()
-    await environment.hire(deaf=True)
+    result = JourneyResult()
+    await environment.stop_all()
+    await environment.start_worker(ignores_notifications=True)
     await environment.tenant.order(cluster_id)
-    await environment.reach(cluster_id, is_ready)
-    expected = baseline.end(CREATE)
-    end = await environment.settled_end(cluster_id, expected)
-    result.differ("lost-hint", differences(expected, end))
+    await environment.wait_until(cluster_id, is_ready)
+    expected = baseline.find_end(CREATE)
+    end = await environment.read_settled_end(cluster_id, expected)
+    result.add_differences("lost-hint", find_differences(expected, end))
     await environment.tenant.delete(cluster_id)
-    await environment.reach(cluster_id, is_gone)
-    result.differ("lost-hint", nothing_left(await environment.bare_end(cluster_id)))
-    await environment.dismiss_all()
-    result.differ("lost-hint", await environment.breaches())
+    await environment.wait_until(cluster_id, is_gone)
+    result.add_differences(
+        "lost-hint", find_remains(await environment.read_end_after_delete(cluster_id))
+    )
+    await environment.stop_all()
+    result.add_differences("lost-hint", await environment.find_breaches())
     return result
 
 
-def stopped_worker(*targets: Point) -> Scenario:
+def make_stopped_worker(*targets: KillPoint) -> Scenario:
     """A worker is stopped for longer than its lease, a second one finishes, the first resumes: its write is refused.
 
     The targets are just before a write, or after an effect that is not recorded yet.
     """
 
-    async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
-        result = Found()
+    async def run(
+        environment: ProofEnvironment, cluster_id: str, baseline: Baseline
+    ) -> JourneyResult:
+        result = JourneyResult()
         for number, target in enumerate(targets):
-            await _late_write(environment, f"{cluster_id}-{number}", target, baseline, result)
+            await _run_late_write(environment, f"{cluster_id}-{number}", target, baseline, result)
             if result.differences:
                 return result
-        result.differ("stopped-worker", await environment.breaches())
+        result.add_differences("stopped-worker", await environment.find_breaches())
         return result
 
     return Scenario(run)
 
 
-async def _late_write(
-    environment: Lane, cluster_id: str, target: Point, baseline: Baseline, result: Found
+async def _run_late_write(
+    environment: ProofEnvironment,
+    cluster_id: str,
+    target: KillPoint,
+    baseline: Baseline,
+    result: JourneyResult,
 ) -> None:
     where = f"stopped-worker, stopped {target}"
-    async with _standing_still(environment, cluster_id, target) as paused_worker:
-        await environment.reach(cluster_id, is_ready)
-        expected = baseline.end(CREATE)
-        result.differ(
-            where, differences(expected, await environment.settled_end(cluster_id, expected))
+    async with _StoppedWorker(environment, cluster_id, target) as paused_worker:
+        await environment.wait_until(cluster_id, is_ready)
+        expected = baseline.find_end(CREATE)
+        result.add_differences(
+            where,
+            find_differences(expected, await environment.read_settled_end(cluster_id, expected)),
         )
-        await paused_worker.wake()
+        await paused_worker.resume()
         try:
-            await environment.reach(cluster_id, is_ready)
+            await environment.wait_until(cluster_id, is_ready)
         except Unavailable as error:
-            result.differ(f"{where}, after it woke", [str(error)])
+            result.add_differences(f"{where}, after it woke", [str(error)])
             return
-        late_differences = differences(
-            expected, await environment.settled_end(cluster_id, expected)
+        late_differences = find_differences(
+            expected, await environment.read_settled_end(cluster_id, expected)
         )
-        result.differ(f"{where}, after it woke", late_differences)
+        result.add_differences(f"{where}, after it woke", late_differences)
     result.killed.append(("stopped-worker", target))
     await environment.tenant.delete(cluster_id)
-    await environment.reach(cluster_id, is_gone)
-    result.differ(where, nothing_left(await environment.bare_end(cluster_id)))
+    await environment.wait_until(cluster_id, is_gone)
+    result.add_differences(where, find_remains(await environment.read_end_after_delete(cluster_id)))
 
 
-def late_effect(*targets: Point) -> Scenario:
+def make_late_effect(*targets: KillPoint) -> Scenario:
     """A worker is stopped just before an effect and resumes when the cluster has been deleted.
 
     What it then still creates is found and removed by the sweep.
     """
 
-    async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
-        result = Found()
+    async def run(
+        environment: ProofEnvironment, cluster_id: str, baseline: Baseline
+    ) -> JourneyResult:
+        result = JourneyResult()
         for number, target in enumerate(targets):
             where = f"late-effect, stopped {target}"
             run_cluster_id = f"{cluster_id}-{number}"
-            async with _standing_still(environment, run_cluster_id, target) as paused_worker:
-                await environment.reach(run_cluster_id, is_ready)
+            async with _StoppedWorker(environment, run_cluster_id, target) as paused_worker:
+                await environment.wait_until(run_cluster_id, is_ready)
                 await environment.tenant.delete(run_cluster_id)
-                await environment.reach(run_cluster_id, is_gone)
-                await paused_worker.wake()
+                await environment.wait_until(run_cluster_id, is_gone)
+                await paused_worker.resume()
             result.killed.append(("late-effect", target))
-            await _swept(environment, run_cluster_id)
-            result.differ(where, nothing_left(await environment.bare_end(run_cluster_id)))
-        result.differ("late-effect", await environment.breaches())
+            await _wait_until_swept(environment, run_cluster_id)
+            result.add_differences(
+                where, find_remains(await environment.read_end_after_delete(run_cluster_id))
+            )
+        result.add_differences("late-effect", await environment.find_breaches())
         return result
 
     return Scenario(run)
 
 
-async def _swept(environment: Lane, cluster_id: str) -> None:
+async def _wait_until_swept(environment: ProofEnvironment, cluster_id: str) -> None:
     """Makes every hub due again and again until nothing is held; in production that happens every half minute."""
     try:
-        async with asyncio.timeout(environment.pace.patience):
-            while (await environment.end_state(cluster_id)).held:
+        async with asyncio.timeout(environment.timings.timeout_seconds):
+            while (await environment.read_end_state(cluster_id)).held:
                 for hub in (await environment.ledger.documents.list(Hub)).items:
-                    await environment.poke("Hub", hub.id)
+                    await environment.make_due("Hub", hub.id)
                 await asyncio.sleep(0.05)
     except TimeoutError:
         return  # the comparison reports what is left
-    await environment.reach(cluster_id, is_gone)
+    await environment.wait_until(cluster_id, is_gone)
 
 
-class _standing_still:
+class _StoppedWorker:
     """A worker that stops itself (SIGSTOP) at the target, and a second one that takes over."""
 
-    def __init__(self, environment: Lane, cluster_id: str, target: Point) -> None:
-        self._lane = environment
+    def __init__(self, environment: ProofEnvironment, cluster_id: str, target: KillPoint) -> None:
+        self._environment = environment
         self._cluster_id = cluster_id
         self._target = target
 
-    async def __aenter__(self) -> _standing_still:
-        environment = self._lane
-        await environment.dismiss_all()
-        self._first = await environment.outsider()
-        await self._first.begin(self._target, signal.SIGSTOP)
+    async def __aenter__(self) -> _StoppedWorker:
+        environment = self._environment
+        await environment.stop_all()
+        self._stopped_worker = await environment.start_short_lease_worker()
+        await self._stopped_worker.set_target(self._target, signal.SIGSTOP)
         await environment.tenant.order(self._cluster_id)
         try:
-            async with asyncio.timeout(environment.pace.patience):
-                await self._first.reached.wait()
+            async with asyncio.timeout(environment.timings.timeout_seconds):
+                await self._stopped_worker.reached.wait()
         except TimeoutError as error:
             raise Unavailable(f"no worker came to {self._target}") from error
-        await environment.hire()
+        await environment.start_worker()
         return self
 
-    async def wake(self) -> None:
+    async def resume(self) -> None:
         """Resumes the stopped worker, lets it finish its pass, and waits for its end."""
-        self._first.signal(signal.SIGCONT)
-        await self._first.dismiss()
+        self._stopped_worker.signal(signal.SIGCONT)
+        await self._stopped_worker.stop()
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._first.gone.is_set():
-            self._first.kill()
-            await self._first.dismiss()
+        if not self._stopped_worker.ended.is_set():
+            self._stopped_worker.kill()
+            await self._stopped_worker.stop()
 
 
-SIMULATED: Mapping[str, Sequence[Scenario]] = {
-    "refused": [Scenario(refused)],
-    "lost-hint": [Scenario(lost_hint)],
+SIMULATED_SCENARIOS: Mapping[str, Sequence[Scenario]] = {
+    "refused": [Scenario(run_refused)],
+    "lost-hint": [Scenario(run_lost_hint)],
     "stopped-worker": [
-        stopped_worker(
-            Point("after:effect:inventory.ensure_held host/compute-0"),
-            Point("after:effect:platform.ensure_cluster cluster"),
-            Point("after:effect:platform.ensure_node node/compute-1"),
-            Point("before:commit:Replace Order, Due Cluster", 2),
+        make_stopped_worker(
+            KillPoint("after:effect:inventory.ensure_held host/compute-0"),
+            KillPoint("after:effect:platform.ensure_cluster cluster"),
+            KillPoint("after:effect:platform.ensure_node node/compute-1"),
+            KillPoint("before:commit:Replace Order, Due Cluster", 2),
         )
     ],
     "late-effect": [
-        late_effect(
-            Point("before:effect:inventory.ensure_held host/compute-0"),
-            Point("before:effect:l2.ensure_network l2"),
-            Point("before:effect:dns.ensure_record api-name"),
+        make_late_effect(
+            KillPoint("before:effect:inventory.ensure_held host/compute-0"),
+            KillPoint("before:effect:l2.ensure_network l2"),
+            KillPoint("before:effect:dns.ensure_record api-name"),
         )
     ],
 }

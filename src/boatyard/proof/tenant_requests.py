@@ -28,7 +28,7 @@ TENANT = "acme"
 
 
 @dataclass(frozen=True)
-class Wish:
+class ClusterRequest:
     """The cluster that a tenant orders."""
 
     template: str
@@ -39,17 +39,17 @@ class Wish:
     hub_labels: Mapping[str, str] = field(default_factory=dict)  # what the template asks of hubs
 
 
-class Tenant:
+class TenantRequests:
     """Writes requests of one tenant, and remembers which writes were acknowledged."""
 
-    def __init__(self, ledger: Ledger, request: Wish) -> None:
+    def __init__(self, ledger: Ledger, request: ClusterRequest) -> None:
         self._ledger = ledger
-        self.wish = request
+        self.request = request
         self.acknowledged: list[tuple[str, str, int]] = []
 
-    async def order(self, cluster_id: str, request: Wish | None = None) -> None:
+    async def order(self, cluster_id: str, request: ClusterRequest | None = None) -> None:
         """Orders a cluster whose name is its id. `request` replaces the usual one; it must have as many nodes."""
-        request = request or self.wish
+        request = request or self.request
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         now = self._ledger.clock.now()
         cluster = Cluster(
@@ -66,7 +66,7 @@ class Tenant:
                 template=ClusterTemplateReference(
                     id=request.template, name=request.template.replace("_", "-")
                 ),
-                version=_reference(request.version),
+                version=_version_reference(request.version),
                 node_sets={"compute": ClusterNodeSet(host_type=host_type, size=request.nodes)},
                 pull_secret="pull-secret",
                 template_digest=request.digest,
@@ -79,17 +79,17 @@ class Tenant:
         await self._ledger.commit([Insert(cluster), due], now=now)
         self.acknowledged.append(("Cluster", cluster_id, 0))
 
-    async def grow(self, cluster_id: str, extra_nodes: int) -> None:
+    async def resize(self, cluster_id: str, extra_nodes: int) -> None:
         """Sets the number of nodes to that of the request plus `extra_nodes`."""
         host_type = HostTypeReference(id="bm-small", name="bm-small")
-        size = self.wish.nodes + extra_nodes
+        size = self.request.nodes + extra_nodes
         node_sets = {"compute": ClusterNodeSet(host_type=host_type, size=size)}
         await self.change(cluster_id, node_sets=node_sets)
 
     async def upgrade(self, cluster_id: str, version: str) -> None:
-        await self.change(cluster_id, version=_reference(version))
+        await self.change(cluster_id, version=_version_reference(version))
 
-    async def rest(self, cluster_id: str, rest: ClusterRest) -> None:
+    async def set_rest(self, cluster_id: str, rest: ClusterRest) -> None:
         await self.change(cluster_id, rest=rest)
 
     async def change(self, cluster_id: str, **fields: Any) -> None:
@@ -102,7 +102,7 @@ class Tenant:
             spec = msgspec.structs.replace(cluster.spec, **fields)
             return msgspec.structs.replace(cluster, spec=spec, metadata=metadata)
 
-        await self._change(cluster_id, with_new_spec)
+        await self._write_change(cluster_id, with_new_spec)
 
     async def delete(self, cluster_id: str) -> None:
         now = self._ledger.clock.now()
@@ -111,9 +111,9 @@ class Tenant:
             metadata = msgspec.structs.replace(cluster.metadata, deletion_timestamp=now)
             return msgspec.structs.replace(cluster, metadata=metadata)
 
-        await self._change(cluster_id, with_deletion_timestamp)
+        await self._write_change(cluster_id, with_deletion_timestamp)
 
-    async def _change(self, cluster_id: str, change: Callable[[Cluster], Cluster]) -> None:
+    async def _write_change(self, cluster_id: str, change: Callable[[Cluster], Cluster]) -> None:
         """Writes the changed cluster; on a conflict reads it again and retries."""
         while True:
             cluster = await self._ledger.documents.get(Cluster, cluster_id)
@@ -129,5 +129,5 @@ class Tenant:
             return
 
 
-def _reference(version: str) -> ClusterVersionReference:
+def _version_reference(version: str) -> ClusterVersionReference:
     return ClusterVersionReference(id=f"version-{version}", name=version.replace(".", "-"))

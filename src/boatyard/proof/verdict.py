@@ -6,71 +6,75 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from boatyard.proof.journeys import Found
-from boatyard.proof.kill_points import Point
+from boatyard.proof.journeys import JourneyResult
+from boatyard.proof.kill_points import KillPoint
 
-_SORTS = ("write", "claim", "effect")
+_POINT_CATEGORIES = ("write", "claim", "effect")
 _MOMENTS = ("before", "after")
 KILLED_KEEPER = "killed-keeper"
 
 
 @dataclass
-class Verdict:
+class ProofVerdict:
     """Grows run by run. Proven when nothing differs."""
 
-    points: dict[str, list[Point]] = field(default_factory=dict)  # by journey
-    killed: list[tuple[str, Point]] = field(default_factory=list)
-    unmet: list[tuple[str, Point]] = field(default_factory=list)
+    points: dict[str, list[KillPoint]] = field(default_factory=dict)  # by journey
+    killed: list[tuple[str, KillPoint]] = field(default_factory=list)
+    unreached: list[tuple[str, KillPoint]] = field(default_factory=list)
     scenarios: dict[str, bool] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
-    def proven(self) -> bool:
+    def is_proven(self) -> bool:
         return not self.differences
 
-    def add(self, result: Found) -> None:
+    def add_result(self, result: JourneyResult) -> None:
         self.killed += result.killed
         self.differences += result.differences
 
-    def table(self) -> str:
+    def format_table(self) -> str:
         """One row per journey with its points by kind and its kills, and one per scenario with its outcome."""
-        header = ["", *(f"{sort} {moment}" for sort in _SORTS for moment in _MOMENTS), "killed"]
+        header = [
+            "",
+            *(f"{sort} {moment}" for sort in _POINT_CATEGORIES for moment in _MOMENTS),
+            "killed",
+        ]
         rows = [header]
         killed = Counter(journey for journey, _ in self.killed)
         for journey, points in self.points.items():
-            counts = Counter((point.sort, point.moment) for point in points)
-            cells = [str(counts[sort, moment]) for sort in _SORTS for moment in _MOMENTS]
+            counts = Counter((point.category, point.moment) for point in points)
+            cells = [str(counts[sort, moment]) for sort in _POINT_CATEGORIES for moment in _MOMENTS]
             rows.append([journey, *cells, str(killed[journey])])
         for name, passed in self.scenarios.items():
             outcome = "as it should" if passed else "DIFFERS"
             rows.append([name, *([""] * 6), str(killed[name]) if killed[name] else outcome])
-        return "\n".join(_aligned(rows))
+        return "\n".join(_align_columns(rows))
 
-    def summary(self) -> str:
+    def format_summary(self) -> str:
         keepers = sum(journey == KILLED_KEEPER for journey, _ in self.killed)
         text = f"{len(self.killed) - keepers} times a worker was killed or stopped, "
         text += f"{keepers} times the keeper, " if keepers else ""
         text += f"{len(self.differences)} differences, {self.seconds:.0f} s"
-        if self.unmet:
-            text += f"; {len(self.unmet)} points did not come again"
+        if self.unreached:
+            text += f"; {len(self.unreached)} points did not come again"
         return text
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
-            "proven": self.proven,
+            "proven": self.is_proven,
             "points": {
                 journey: [str(point) for point in points] for journey, points in self.points.items()
             },
             "killed": [f"{journey}: {point}" for journey, point in self.killed],
-            "unmet": [f"{journey}: {point}" for journey, point in self.unmet],
+            "unmet": [f"{journey}: {point}" for journey, point in self.unreached],
             "scenarios": self.scenarios,
             "differences": self.differences,
             "seconds": round(self.seconds, 1),
         }
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align_columns(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:

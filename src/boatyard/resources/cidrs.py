@@ -9,21 +9,21 @@ import msgspec
 
 from boatyard.model.errors import Violation
 from boatyard.model.generated.osac import ClusterNetwork
-from boatyard.resources.metadata import shown
+from boatyard.resources.metadata import quote_text
 
-Range = ipaddress.IPv4Network | ipaddress.IPv6Network
+AddressRange = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _REMEDY = "give a range such as 10.128.0.0/14"
 
 
-def canonical(
+def canonicalize_network(
     network: ClusterNetwork | None, path: str, violations: list[Violation]
 ) -> ClusterNetwork | None:
     """Returns the network with both ranges in canonical form and appends what is wrong to `violations`."""
     if network is None:
         return None
     ranges = {
-        name: _parsed(getattr(network, name), f"{path}.{name}", violations)
+        name: _parse_range(getattr(network, name), f"{path}.{name}", violations)
         for name in ("pod_cidr", "service_cidr")
     }
     pod, service = ranges["pod_cidr"], ranges["service_cidr"]
@@ -41,12 +41,12 @@ def canonical(
     )
 
 
-def _parsed(text: str | None, path: str, violations: list[Violation]) -> Range | None:
+def _parse_range(text: str | None, path: str, violations: list[Violation]) -> AddressRange | None:
     if not text:
         return None
-    address_range = next(_read(text), None)
+    address_range = next(_parse_network(text), None)
     if address_range is None:
-        violations.append(Violation(path, f"{shown(text)} is not an address range", _REMEDY))
+        violations.append(Violation(path, f"{quote_text(text)} is not an address range", _REMEDY))
     elif (
         address_range.prefixlen == 0
         or address_range.is_loopback
@@ -59,7 +59,7 @@ def _parsed(text: str | None, path: str, violations: list[Violation]) -> Range |
     return address_range
 
 
-def _read(text: str) -> Iterator[Range]:
+def _parse_network(text: str) -> Iterator[AddressRange]:
     if "/" not in text or len(text) > 64:
         return
     try:
@@ -68,5 +68,5 @@ def _read(text: str) -> Iterator[Range]:
         return
 
 
-def _overlap(first: Range, second: Range) -> bool:
+def _overlap(first: AddressRange, second: AddressRange) -> bool:
     return first.version == second.version and first.overlaps(second)

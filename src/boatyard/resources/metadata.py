@@ -16,9 +16,9 @@ MOST_LABELS = 64
 DEEPEST_PROJECT = 4
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_WORD = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+_LABEL_VALUE = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 _NAME_REMEDY = "use 1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends"
-_WORD_REMEDY = "use 1 to 63 of a-z, 0-9, -, _ and ., with a letter or digit at both ends"
+_LABEL_VALUE_REMEDY = "use 1 to 63 of a-z, 0-9, -, _ and ., with a letter or digit at both ends"
 
 
 def is_label(text: str) -> bool:
@@ -30,7 +30,7 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= LONGEST_PREFIX and all(map(is_label, text.split(".")))
 
 
-def shown(text: str) -> str:
+def quote_text(text: str) -> str:
     """The text quoted, shortened and without control characters, for use in a message."""
     cut = text if len(text) <= 80 else f"{text[:77]}..."
     return repr(cut)
@@ -40,7 +40,7 @@ def name_violations(name: str, *, path: str = "metadata.name") -> Iterator[Viola
     if not name:
         yield Violation(path, "is required", _NAME_REMEDY)
     elif not is_label(name):
-        yield Violation(path, f"{shown(name)} is not a valid name", _NAME_REMEDY)
+        yield Violation(path, f"{quote_text(name)} is not a valid name", _NAME_REMEDY)
 
 
 def project_name_violations(name: str) -> Iterator[Violation]:
@@ -51,7 +51,7 @@ def project_name_violations(name: str) -> Iterator[Violation]:
     elif len(parts) > DEEPEST_PROJECT or not all(map(is_label, parts)):
         yield Violation(
             "metadata.name",
-            f"{shown(name)} is not a valid project name",
+            f"{quote_text(name)} is not a valid project name",
             f"use at most {DEEPEST_PROJECT} names joined by dots, each of a-z, 0-9 and -",
         )
 
@@ -65,11 +65,11 @@ def tag_violations(
         return
     for key, value in labels.items():
         yield from _key_violations("metadata.labels", key)
-        if value and _WORD.fullmatch(value) is None:
+        if value and _LABEL_VALUE.fullmatch(value) is None:
             yield Violation(
-                f"metadata.labels[{shown(key)}]",
-                f"{shown(value)} is not a valid value",
-                _WORD_REMEDY,
+                f"metadata.labels[{quote_text(key)}]",
+                f"{quote_text(value)} is not a valid value",
+                _LABEL_VALUE_REMEDY,
             )
     if sum(len(key) + len(value) for key, value in annotations.items()) > LONGEST_ANNOTATIONS:
         yield Violation(
@@ -82,7 +82,7 @@ def tag_violations(
         yield from _key_violations("metadata.annotations", key)
 
 
-def words_violations(display_name: str, description: str) -> Iterator[Violation]:
+def text_violations(display_name: str, description: str) -> Iterator[Violation]:
     for path, text, longest in (
         ("metadata.display_name", display_name, LONGEST_DISPLAY_NAME),
         ("metadata.description", description, LONGEST_DESCRIPTION),
@@ -98,9 +98,9 @@ def name_from_id(id: str) -> str:
 
 def _key_violations(path: str, key: str) -> Iterator[Violation]:
     prefix, slash, name = key.rpartition("/")
-    if (slash and not is_subdomain(prefix)) or _WORD.fullmatch(name) is None:
+    if (slash and not is_subdomain(prefix)) or _LABEL_VALUE.fullmatch(name) is None:
         yield Violation(
             path,
-            f"{shown(key)} is not a valid key",
-            f"[prefix/]name: the prefix a DNS name, the name: {_WORD_REMEDY}",
+            f"{quote_text(key)} is not a valid key",
+            f"[prefix/]name: the prefix a DNS name, the name: {_LABEL_VALUE_REMEDY}",
         )

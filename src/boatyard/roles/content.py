@@ -14,23 +14,23 @@ from dataclasses import dataclass
 
 from boatyard.model.errors import Refused
 
-MOST_FILES = 1000
+MAX_FILES = 1000
 LARGEST_FILE = 1024 * 1024
 LARGEST_CONTENT = 3 * 1024 * 1024  # all files together; the API accepts 4 MiB
 LONGEST_PATH = 240
 
 _HEAD = b"boatyard role 1\n"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_OVERHEAD = len(_HEAD) + MOST_FILES * (4 * LONGEST_PATH + 32)
+_MAX_OVERHEAD_BYTES = len(_HEAD) + MAX_FILES * (4 * LONGEST_PATH + 32)
 
 
 @dataclass(frozen=True)
-class RoleFile:
+class RoleFileContent:
     data: bytes
     executable: bool = False
 
 
-Files = Mapping[str, RoleFile]  # by path relative to the role, separated by /
+Files = Mapping[str, RoleFileContent]  # by path relative to the role, separated by /
 
 
 def digest_of(files: Files) -> str:
@@ -41,23 +41,23 @@ def is_digest(text: str) -> bool:
     return _DIGEST.fullmatch(text) is not None
 
 
-def pack(files: Files) -> tuple[str, bytes]:
+def pack_files(files: Files) -> tuple[str, bytes]:
     """The digest, and the bytes from which `unpack` makes the same files again."""
     plain = _canonical(files)
     return _digest(plain), zlib.compress(plain, 6)
 
 
-def unpack(packed: bytes, digest: str) -> Files:
+def unpack_files(packed: bytes, digest: str) -> Files:
     """The files. Refused when their digest is not `digest`, or the bytes cannot be unpacked."""
     stream = zlib.decompressobj()
-    largest = LARGEST_CONTENT + _OVERHEAD
+    largest = LARGEST_CONTENT + _MAX_OVERHEAD_BYTES
     try:
         plain = stream.decompress(packed, largest)
     except zlib.error as error:
         raise Refused("the content cannot be unpacked", reason="BadContent") from error
     if not stream.eof or stream.unused_data or _digest(plain) != digest:
         raise Refused(f"the content is not that of {digest}", reason="BadContent")
-    return _files(plain)
+    return _parse_canonical_bytes(plain)
 
 
 def path_problem(path: str) -> str:
@@ -72,8 +72,8 @@ def path_problem(path: str) -> str:
 
 
 def size_problem(files: Files) -> str:
-    if len(files) > MOST_FILES:
-        return f"has {len(files)} files, more than {MOST_FILES}"
+    if len(files) > MAX_FILES:
+        return f"has {len(files)} files, more than {MAX_FILES}"
     size = sum(len(file.data) for file in files.values())
     return f"has {size} bytes, more than {LARGEST_CONTENT}" if size > LARGEST_CONTENT else ""
 
@@ -87,9 +87,9 @@ def _canonical(files: Files) -> bytes:
     return b"".join(parts)
 
 
-def _files(plain: bytes) -> Files:
+def _parse_canonical_bytes(plain: bytes) -> Files:
     """Parses the output of `_canonical`. The caller has checked the digest, so the bytes are well formed."""
-    files: dict[str, RoleFile] = {}
+    files: dict[str, RoleFileContent] = {}
     position = len(_HEAD)
     while position < len(plain):
         end = plain.index(b"\n", position)
@@ -98,7 +98,7 @@ def _files(plain: bytes) -> Files:
         path = plain[end + 1 : start].decode()
         if path_problem(path):
             raise Refused("the content has a file that leads elsewhere", reason="BadContent")
-        files[path] = RoleFile(plain[start : start + size], bool(executable))
+        files[path] = RoleFileContent(plain[start : start + size], bool(executable))
         position = start + size
     return files
 

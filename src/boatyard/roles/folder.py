@@ -9,17 +9,17 @@ from pathlib import Path
 
 from boatyard.roles.content import (
     LARGEST_FILE,
-    MOST_FILES,
+    MAX_FILES,
     Files,
-    RoleFile,
+    RoleFileContent,
     path_problem,
     size_problem,
 )
 from boatyard.roles.mistakes import Mistake
 
 # Files of editors, Python and version control are no part of a role.
-_LEFT_OUT = {".git", "__pycache__", ".DS_Store", ".idea", ".vscode", ".cache"}
-_ENDINGS = (".pyc", "~", ".swp", ".swo", ".orig")
+_IGNORED_NAMES = {".git", "__pycache__", ".DS_Store", ".idea", ".vscode", ".cache"}
+_IGNORED_SUFFIXES = (".pyc", "~", ".swp", ".swo", ".orig")
 
 
 def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = False) -> Files:
@@ -28,15 +28,15 @@ def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = Fal
     `everything`: also the files that editors and Python leave behind.
     """
     root = Path(os.path.realpath(folder))
-    files: dict[str, RoleFile] = {}
+    files: dict[str, RoleFileContent] = {}
     for path in _walk(root, mistakes, everything):
         name = path.relative_to(root).as_posix()
         problem = path_problem(name)
         if problem:
             mistakes.append(Mistake(repr(name)[:200], 0, "", problem, "name it otherwise"))
             continue
-        if len(files) == MOST_FILES:
-            mistakes.append(Mistake("", 0, "", f"the role has more than {MOST_FILES} files"))
+        if len(files) == MAX_FILES:
+            mistakes.append(Mistake("", 0, "", f"the role has more than {MAX_FILES} files"))
             break
         file = _read(root, path, name)
         if isinstance(file, Mistake):
@@ -49,8 +49,8 @@ def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = Fal
     return files
 
 
-def is_left_out(name: str) -> bool:
-    return name in _LEFT_OUT or name.endswith(_ENDINGS)
+def is_ignored(name: str) -> bool:
+    return name in _IGNORED_NAMES or name.endswith(_IGNORED_SUFFIXES)
 
 
 def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Path]:
@@ -61,7 +61,7 @@ def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Pat
         mistakes.append(Mistake(root.name, 0, "", f"cannot be read: {error.strerror}"))
         return
     for entry in entries:
-        if is_left_out(entry.name) and not everything:
+        if is_ignored(entry.name) and not everything:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), mistakes, everything)
@@ -69,7 +69,7 @@ def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Pat
             yield Path(entry.path)
 
 
-def _read(root: Path, path: Path, name: str) -> RoleFile | Mistake:
+def _read(root: Path, path: Path, name: str) -> RoleFileContent | Mistake:
     def wrong(message: str, remedy: str = "") -> Mistake:
         return Mistake(name, 0, "", message, remedy)
 
@@ -92,4 +92,4 @@ def _read(root: Path, path: Path, name: str) -> RoleFile | Mistake:
         data = stream.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         return wrong(f"has more than {LARGEST_FILE} bytes", "have the role fetch it instead")
-    return RoleFile(data, bool(file_stat.st_mode & stat.S_IXUSR))
+    return RoleFileContent(data, bool(file_stat.st_mode & stat.S_IXUSR))

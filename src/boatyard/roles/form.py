@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-TYPES = (
+OPTION_TYPES = (
     *("str", "int", "float", "bool", "list", "dict"),
     *("path", "raw", "json", "jsonarg", "bytes", "bits"),
 )
-TEXTS = ("str", "path", "bytes", "bits")
+TEXT_TYPES = ("str", "path", "bytes", "bits")
 
 # Integers arrive as 64 bits, inside lists and dicts as doubles.
 LARGEST_INT = 2**63 - 1
-LARGEST_INSIDE = 2**53 - 1
+LARGEST_NESTED_INT = 2**53 - 1
 
 # As Ansible reads sizes: 10, 1.5G, 512MB.
-SIZES = {
+SIZE_PATTERNS = {
     "bytes": r"^[0-9]+(\.[0-9]+)? ?[KMGTPEZYkmgtpezy]?B?$",
     "bits": r"^[0-9]+(\.[0-9]+)? ?[KMGTPEZYkmgtpezy]?b?$",
 }
@@ -100,27 +100,29 @@ class Form(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_FORM = Form()
 
 
-def to_text(form: Form) -> str:
+def form_to_json(form: Form) -> str:
     return msgspec.json.encode(form).decode()
 
 
 @lru_cache(maxsize=256)
-def from_text(text: str) -> Form:
+def form_from_json(text: str) -> Form:
     """The form from its text. Cached, because every order of a template needs it."""
     return msgspec.json.decode(text, type=Form)
 
 
-def same(first: Any, second: Any) -> bool:
+def is_same_json(first: Any, second: Any) -> bool:
     """Equal as JSON: true is not 1, 1 is 1.0."""
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(same, first, second))
+        return len(first) == len(second) and all(map(is_same_json, first, second))
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+        return first.keys() == second.keys() and all(
+            is_same_json(first[key], second[key]) for key in first
+        )
     return bool(first == second)
 
 
-def secrets(form: Form) -> Iterator[str]:
+def list_secret_options(form: Form) -> Iterator[str]:
     """Names of the options whose values are shown nowhere."""
     return (name for name, option in form.options.items() if option.secret)

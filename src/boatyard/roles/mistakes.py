@@ -22,6 +22,6 @@ class Mistake:
         return f"{text}; {self.remedy}" if self.remedy else text
 
 
-def in_order(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
+def sort_mistakes(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
     """The mistakes sorted by file and line, without duplicates."""
     return tuple(sorted(set(mistakes)))

@@ -7,11 +7,11 @@ from collections.abc import Collection
 INSTALL = "install"  # the role decides what is done
 HOOKS = ("pre_install", "post_install", "validate", "scale", "delete")  # around the platform's plan
 PHASES = (INSTALL, *HOOKS)
-ENDINGS = (".yaml", ".yml")
+YAML_SUFFIXES = (".yaml", ".yml")
 
 
 def task_files(phase: str) -> tuple[str, ...]:
-    return tuple(f"tasks/{phase}{ending}" for ending in ENDINGS)
+    return tuple(f"tasks/{phase}{ending}" for ending in YAML_SUFFIXES)
 
 
 def phases_of(files: Collection[str]) -> tuple[str, ...]:

@@ -8,8 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from boatyard.roles.check import LONGEST_TEXT
-from boatyard.roles.form import LARGEST_INSIDE, LARGEST_INT, SIZES, Form, Option, Relations, same
+from boatyard.roles.form import (
+    LARGEST_INT,
+    LARGEST_NESTED_INT,
+    SIZE_PATTERNS,
+    Form,
+    Option,
+    Relations,
+    is_same_json,
+)
+from boatyard.roles.form_check import LONGEST_TEXT
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CONTENT_TYPE = "application/schema+json"
@@ -64,9 +72,13 @@ def _type(option: Option, *, top: bool) -> Schema:
         case "str" | "path":
             return {"type": "string", "maxLength": LONGEST_TEXT}
         case "bytes" | "bits":
-            return {"type": "string", "maxLength": LONGEST_TEXT, "pattern": SIZES[option.type]}
+            return {
+                "type": "string",
+                "maxLength": LONGEST_TEXT,
+                "pattern": SIZE_PATTERNS[option.type],
+            }
         case "int":
-            largest = LARGEST_INT if top else LARGEST_INSIDE
+            largest = LARGEST_INT if top else LARGEST_NESTED_INT
             return {"type": "integer", "minimum": -largest, "maximum": largest}
         case "float":
             return {"type": "number"}
@@ -95,11 +107,11 @@ def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Sche
             yield {"anyOf": [{"required": [name]} for name in names]}
     for names in relations.required_together:
         for name in names:
-            yield from _needs(
+            yield from _required_schemas(
                 name, [option_name for option_name in names if option_name != name], filled
             )
     for name, needs in relations.required_by.items():
-        yield from _needs(name, needs, filled)
+        yield from _required_schemas(name, needs, filled)
     for rule in relations.required_if:
         missing = [name for name in rule.needs if name not in filled]
         if not missing or (rule.any_of and len(missing) < len(rule.needs)):
@@ -107,19 +119,19 @@ def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Sche
         consequence: Schema = {"required": missing}
         if rule.any_of:
             consequence = {"anyOf": [{"required": [name]} for name in missing]}
-        yield {"if": _is(rule.option, rule.value, options), "then": consequence}
+        yield {"if": _value_schema(rule.option, rule.value, options), "then": consequence}
 
 
-def _is(name: str, value: Any, options: Mapping[str, Option]) -> Schema:
+def _value_schema(name: str, value: Any, options: Mapping[str, Option]) -> Schema:
     """A schema that matches when the option has the value, also when it is left out and the value is its default."""
     condition: Schema = {"properties": {name: {"const": value}}}
     option = options[name]
-    if option.has_default and same(option.default, value):
+    if option.has_default and is_same_json(option.default, value):
         return condition
     return {**condition, "required": [name]}
 
 
-def _needs(name: str, needs: Any, filled: set[str]) -> Iterator[Schema]:
+def _required_schemas(name: str, needs: Any, filled: set[str]) -> Iterator[Schema]:
     missing = [need for need in needs if need not in filled]
     if not missing:
         return

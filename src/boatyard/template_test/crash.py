@@ -9,129 +9,148 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from boatyard.cli.words import count
-from boatyard.template_test.environment import Stuck
-from boatyard.template_test.instrumented_runs import Run
-from boatyard.template_test.questions import SEE_BOUNDS, see_gone
-from boatyard.template_test.report import Answer
-from boatyard.template_test.trial import MOST, Trial, failed, passed, skipped, why
+from boatyard.cli.text_format import format_count
+from boatyard.template_test.environment import StuckCluster
+from boatyard.template_test.instrumented_runs import RecordedRun
+from boatyard.template_test.questions import SEE_BOUNDS, check_deleted
+from boatyard.template_test.report import QuestionResult
+from boatyard.template_test.trial import (
+    MAXIMAL_CLUSTER,
+    RoleTrial,
+    describe_stuck,
+    failed_result,
+    passed_result,
+    skipped_result,
+)
 
-_AT_ONCE = 4
+_CONCURRENT_CLUSTERS = 4
 _REMEDY = (
     "a part may be killed at any task and begins anew: it must find what it has begun and go on from there, "
     "whether that is whole, half made or gone"
 )
 
 
-async def ask_crash(trial: Trial) -> Answer:
-    scales = trial.passed("scale")
-    deletes = trial.passed("delete")
+async def check_crash(trial: RoleTrial) -> QuestionResult:
+    scales = trial.has_passed("scale")
+    deletes = trial.has_passed("delete")
     expected = {
         run.part: run
-        for run in trial.runs(MOST)
+        for run in trial.list_runs(MAXIMAL_CLUSTER)
         if (run.part != "scale" or scales) and (run.part != "delete" or deletes)
     }
     # A part that cannot run twice cannot continue after a kill. `again` has reported it; the other parts are tried.
-    trial.yard.roles.spared = set(trial.once_only)
-    expected = {part: run for part, run in expected.items() if part not in trial.once_only}
+    trial.environment.roles.unkilled_parts = set(trial.unrepeatable_parts)
+    expected = {part: run for part, run in expected.items() if part not in trial.unrepeatable_parts}
     # A boundary before each task, and one after the last.
     boundaries = {part: len(run.tasks) + 1 for part, run in expected.items()}
-    semaphore = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_CONCURRENT_CLUSTERS)
 
     async def try_boundary(boundary: int) -> list[str]:
         async with semaphore:
-            return await _cluster(trial, boundary, expected, scales=scales, deletes=deletes)
+            return await _try_cluster(trial, boundary, expected, scales=scales, deletes=deletes)
 
     numbers = range(1, max(boundaries.values(), default=0) + 1)
     problems_by_boundary = await asyncio.gather(*(try_boundary(number) for number in numbers))
     problems = [
         problem for cluster_problems in problems_by_boundary for problem in cluster_problems
     ]
-    if any(trial.overrun(_name(number)) for number in numbers):
-        return skipped("crash", SEE_BOUNDS)
-    killed = sum(run.was_killed for number in numbers for run in trial.runs(_name(number)))
+    if any(trial.list_overruns(_cluster_name(number)) for number in numbers):
+        return skipped_result("crash", SEE_BOUNDS)
+    killed = sum(
+        run.was_killed for number in numbers for run in trial.list_runs(_cluster_name(number))
+    )
     if problems:
-        return failed("crash", f"{count(killed, 'kill')}, and not the same end", problems, _REMEDY)
+        return failed_result(
+            "crash", f"{format_count(killed, 'kill')}, and not the same end", problems, _REMEDY
+        )
     if not killed:
-        return skipped("crash", "no part that could be killed was run")
-    return passed("crash", f"{count(killed, 'kill')}, at every task of {', '.join(boundaries)}")
+        return skipped_result("crash", "no part that could be killed was run")
+    return passed_result(
+        "crash", f"{format_count(killed, 'kill')}, at every task of {', '.join(boundaries)}"
+    )
 
 
-def _name(number: int) -> str:
+def _cluster_name(number: int) -> str:
     return f"crash-{number}"
 
 
-async def _cluster(
-    trial: Trial, number: int, expected: Mapping[str, Run], *, scales: bool, deletes: bool
+async def _try_cluster(
+    trial: RoleTrial,
+    number: int,
+    expected: Mapping[str, RecordedRun],
+    *,
+    scales: bool,
+    deletes: bool,
 ) -> list[str]:
     """Creates, scales and deletes one cluster whose parts are each killed once.
 
     Returns what differs from the undisturbed cluster.
     """
-    name = _name(number)
-    trial.yard.roles.doomed[name] = number
+    name = _cluster_name(number)
+    trial.environment.roles.kill_tasks[name] = number
     id = await trial.order(name)
-    end = await trial.yard.ready(id)
-    if isinstance(end, Stuck):
-        return [_told(trial, number, end)]
+    end = await trial.environment.wait_until_ready(id)
+    if isinstance(end, StuckCluster):
+        return [_describe_stuck(trial, number, end)]
     problems: list[str] = []
-    twin_items = await trial.yard.held(id)
-    for place in sorted({*twin_items, *trial.held}):
-        if twin_items.get(place, 0) != trial.held.get(place, 0):
+    twin_items = await trial.environment.count_held_items(id)
+    for place in sorted({*twin_items, *trial.held_items}):
+        if twin_items.get(place, 0) != trial.held_items.get(place, 0):
             problems.append(
-                f"{_when(trial, number)}: the data centre holds {twin_items.get(place, 0)} of {place} "
-                f"instead of {trial.held.get(place, 0)}"
+                f"{_describe_kills(trial, number)}: the data centre holds {twin_items.get(place, 0)} of {place} "
+                f"instead of {trial.held_items.get(place, 0)}"
             )
-    external_state = await trial.look_outside(name)
-    if external_state != trial.made:
+    external_state = await trial.read_external_state(name)
+    if external_state != trial.external_state:
         problems.append(
-            f"{_when(trial, number)}: outside there is {external_state!r} instead of {trial.made!r}"
+            f"{_describe_kills(trial, number)}: outside there is {external_state!r} instead of {trial.external_state!r}"
         )
     if scales and "scale" in expected:
-        node_set, default_set = min(trial.role.about.node_sets.items())
-        await trial.yard.client.scale_cluster(id, {node_set: default_set.size + 1})
-        end = await trial.yard.ready(id)
-        if isinstance(end, Stuck):
-            return [*problems, _told(trial, number, end)]
+        node_set, default_set = min(trial.role.metadata.node_sets.items())
+        await trial.environment.client.scale_cluster(id, {node_set: default_set.size + 1})
+        end = await trial.environment.wait_until_ready(id)
+        if isinstance(end, StuckCluster):
+            return [*problems, _describe_stuck(trial, number, end)]
     if deletes:
-        await trial.yard.client.delete_cluster(id)
+        await trial.environment.client.delete_cluster(id)
         problems += [
-            f"{_when(trial, number)}: {problem}" for problem in await see_gone(trial, name, id)
+            f"{_describe_kills(trial, number)}: {problem}"
+            for problem in await check_deleted(trial, name, id)
         ]
-    return [*problems, *_compared(trial, number, expected)]
+    return [*problems, *_compare_runs(trial, number, expected)]
 
 
-def _compared(trial: Trial, number: int, expected: Mapping[str, Run]) -> list[str]:
+def _compare_runs(trial: RoleTrial, number: int, expected: Mapping[str, RecordedRun]) -> list[str]:
     problems = []
-    runs_by_part = {run.part: run for run in reversed(trial.runs(_name(number)))}
+    runs_by_part = {run.part: run for run in reversed(trial.list_runs(_cluster_name(number)))}
     for part, undisturbed in expected.items():
         run = runs_by_part.get(part)
         if run is None:
-            problems.append(f"{part} was not run in cluster {_name(number)!r}")
+            problems.append(f"{part} was not run in cluster {_cluster_name(number)!r}")
             continue
         if number <= len(undisturbed.tasks) + 1 and not run.was_killed:
             problems.append(
-                f"{part} did not come to its task {number} in cluster {_name(number)!r}"
+                f"{part} did not come to its task {number} in cluster {_cluster_name(number)!r}"
             )
-        for fact in trial.differing(undisturbed, run):
+        for fact in trial.find_differing_facts(undisturbed, run):
             problems.append(
-                f"{part}, killed {_where(undisturbed, number)}: the fact {fact!r} is "
+                f"{part}, killed {_describe_boundary(undisturbed, number)}: the fact {fact!r} is "
                 f"{run.facts.get(fact)!r} instead of {undisturbed.facts.get(fact)!r}"
             )
     return problems
 
 
-def _told(trial: Trial, number: int, end: Stuck) -> str:
-    return f"{_when(trial, number)}: {why(_name(number), end)}"
+def _describe_stuck(trial: RoleTrial, number: int, end: StuckCluster) -> str:
+    return f"{_describe_kills(trial, number)}: {describe_stuck(_cluster_name(number), end)}"
 
 
-def _when(trial: Trial, number: int) -> str:
+def _describe_kills(trial: RoleTrial, number: int) -> str:
     """Which runs of the cluster were killed so far, and at which task."""
-    killed = [run for run in trial.runs(_name(number)) if run.was_killed]
-    places = [f"{run.part} {_where(run, number)}" for run in killed]
+    killed = [run for run in trial.list_runs(_cluster_name(number)) if run.was_killed]
+    places = [f"{run.part} {_describe_boundary(run, number)}" for run in killed]
     return f"killed: {', '.join(places) or 'nothing yet'}"
 
 
-def _where(run: Run, number: int) -> str:
+def _describe_boundary(run: RecordedRun, number: int) -> str:
     tasks = run.tasks
     return f"before task {tasks[number - 1]!r}" if number <= len(tasks) else "after its last task"

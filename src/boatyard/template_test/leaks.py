@@ -7,13 +7,13 @@ import codecs
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-SHORTEST = 12  # characters of a secret, or of a piece of it, that are no coincidence
+SHORTEST_PIECE = 12  # characters of a secret, or of a piece of it, that are no coincidence
 
 
 def secret_texts(value: Any) -> Iterator[str]:
     """Every text in the value that is long enough to be recognised."""
     match value:
-        case str() if len(value) >= SHORTEST:
+        case str() if len(value) >= SHORTEST_PIECE:
             yield value
         case list():
             for entry in value:
@@ -23,14 +23,14 @@ def secret_texts(value: Any) -> Iterator[str]:
                 yield from secret_texts(entry)
 
 
-class Leaks:
+class SecretFinder:
     """Searches for the values of secret parameters in all known encodings."""
 
     def __init__(self, secrets: Mapping[str, Any]) -> None:
         self._forms: dict[str, tuple[str, str]] = {}
         for name, value in secrets.items():
             for text in secret_texts(value):
-                for encoding, form in _forms(text):
+                for encoding, form in _encoded_forms(text):
                     self._forms.setdefault(form.casefold(), (name, encoding))
 
     def find(self, text: str) -> Iterable[tuple[str, str]]:
@@ -39,21 +39,21 @@ class Leaks:
         return dict(leak for form, leak in self._forms.items() if form in folded).items()
 
 
-def _forms(text: str) -> Iterator[tuple[str, str]]:
+def _encoded_forms(text: str) -> Iterator[tuple[str, str]]:
     for encoding, encoded in (
         ("as it is", text),
         ("backwards", text[::-1]),
         ("in hexadecimal", text.encode().hex()),
         ("in rot13", codecs.encode(text, "rot13")),
     ):
-        for start in range(len(encoded) - SHORTEST + 1):
+        for start in range(len(encoded) - SHORTEST_PIECE + 1):
             yield (
                 encoding if encoding != "as it is" else "in clear",
-                encoded[start : start + SHORTEST],
+                encoded[start : start + SHORTEST_PIECE],
             )
     data = text.encode()
     for shift in range(3):  # base64 differs with the offset in a group of three bytes
         base64_text = base64.b64encode(b"\0" * shift + data).decode()
         middle = base64_text[4 if shift else 0 : len(base64_text) // 4 * 4 - 4]
-        if len(middle) >= SHORTEST:
+        if len(middle) >= SHORTEST_PIECE:
             yield "in base64", middle

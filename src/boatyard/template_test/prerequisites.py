@@ -19,18 +19,18 @@ from boatyard.model.generated.osac import (
     Hub,
     Metadata,
 )
-from boatyard.roles.about import About
+from boatyard.roles.template_metadata import TemplateMetadata
 from boatyard.twin.layout import HubLayout, Layout
 
-_CLUSTERS = 24  # at once, at most
+_MAX_CLUSTERS = 24  # at once, at most
 
 
-def yard_layout(template: About, hub: str) -> Layout:
+def make_layout(template: TemplateMetadata, hub: str) -> Layout:
     """One hub with hosts for all clusters that exist at once, each with one node more than by default."""
     hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *template.allowed_host_types), 20)
     for node_set in template.node_sets.values():
         hosts[node_set.host_type] = (
-            hosts.get(node_set.host_type, 0) + (node_set.size + 1) * _CLUSTERS
+            hosts.get(node_set.host_type, 0) + (node_set.size + 1) * _MAX_CLUSTERS
         )
     return Layout(
         hubs={
@@ -44,7 +44,7 @@ def yard_layout(template: About, hub: str) -> Layout:
     )
 
 
-async def more_of_catalogue(ledger: Ledger, template: About) -> None:
+async def extend_catalogue(ledger: Ledger, template: TemplateMetadata) -> None:
     """Adds the host types and versions that the seeded catalogue lacks for this role."""
     now = ledger.clock.now()
 
@@ -66,7 +66,7 @@ async def more_of_catalogue(ledger: Ledger, template: About) -> None:
         document.spec.version
         for document in (await ledger.documents.list(ClusterVersion, limit=1000)).items
     }
-    for version in sorted(_versions(template) - existing_versions):
+    for version in sorted(_required_versions(template) - existing_versions):
         spec = ClusterVersionSpec(
             version=version,
             image=f"registry.example/release:{version}",
@@ -95,7 +95,7 @@ async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
             await ledger.commit([change], now=ledger.clock.now())
 
 
-def _versions(template: About) -> set[str]:
+def _required_versions(template: TemplateMetadata) -> set[str]:
     """The default version, and the lowest version of the role's range."""
     versions = {template.versions.default} if template.versions.default else set()
     if template.versions.at_least:

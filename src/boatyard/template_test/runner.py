@@ -8,55 +8,69 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from boatyard.cli.words import count
-from boatyard.client.roles import Found
+from boatyard.cli.text_format import format_count
+from boatyard.client.local_roles import LocalRole
 from boatyard.model.errors import BoatyardError, Refused
-from boatyard.template_test.crash import ask_crash
-from boatyard.template_test.environment import open_yard
-from boatyard.template_test.limits_and_secrets import ask_bounds, ask_secrets
-from boatyard.template_test.questions import ask_again, ask_delete, ask_form, ask_install, ask_scale
-from boatyard.template_test.report import FAILED, Answer, Report
-from boatyard.template_test.trial import Ask, Options, Outside, Trial, failed, passed, skipped
-from boatyard.template_test.upgrade import ask_upgrade
+from boatyard.template_test.crash import check_crash
+from boatyard.template_test.environment import open_environment
+from boatyard.template_test.limits_and_secrets import check_bounds, check_secrets
+from boatyard.template_test.questions import (
+    check_again,
+    check_delete,
+    check_form,
+    check_install,
+    check_scale,
+)
+from boatyard.template_test.report import FAILED, QuestionResult, RoleTestReport
+from boatyard.template_test.trial import (
+    CheckRole,
+    ExternalCommand,
+    RoleTestOptions,
+    RoleTrial,
+    failed_result,
+    passed_result,
+    skipped_result,
+)
+from boatyard.template_test.upgrade import check_upgrade
 
-Begin = Callable[[str], None]  # called with the name of a question before it is asked
-Tell = Callable[[Answer], None]
+OnBegin = Callable[[str], None]  # called with the name of a question before it is asked
+OnResult = Callable[[QuestionResult], None]
 LINT = "lint"
-_PATIENCE_SECONDS = 60.0  # for all work that is not a part of the role
+_BASE_TIMEOUT_SECONDS = 60.0  # for all work that is not a part of the role
 
 
 @dataclass(frozen=True)
-class Question:
+class RoleQuestion:
     """One question. It is asked only when the questions in `needs` have passed."""
 
     name: str
-    ask: Ask
+    check: CheckRole
     needs: tuple[str, ...] = ()
 
 
 QUESTIONS = (
-    Question("form", ask_form),
-    Question("install", ask_install),
-    Question("again", ask_again, needs=("install",)),
-    Question("scale", ask_scale, needs=("install",)),
-    Question("delete", ask_delete, needs=("install",)),
-    Question("crash", ask_crash, needs=("install",)),
-    Question("upgrade", ask_upgrade, needs=("install",)),
-    Question("bounds", ask_bounds),
-    Question("secrets", ask_secrets),
+    RoleQuestion("form", check_form),
+    RoleQuestion("install", check_install),
+    RoleQuestion("again", check_again, needs=("install",)),
+    RoleQuestion("scale", check_scale, needs=("install",)),
+    RoleQuestion("delete", check_delete, needs=("install",)),
+    RoleQuestion("crash", check_crash, needs=("install",)),
+    RoleQuestion("upgrade", check_upgrade, needs=("install",)),
+    RoleQuestion("bounds", check_bounds),
+    RoleQuestion("secrets", check_secrets),
 )
-NAMES = (LINT, *(question.name for question in QUESTIONS))
+QUESTION_NAMES = (LINT, *(question.name for question in QUESTIONS))
 # The crash question compares with the results of these.
-_BEFORE = {"crash": ("scale", "delete")}
+_RUN_BEFORE = {"crash": ("scale", "delete")}
 
 
-def asked(only: Sequence[str]) -> set[str]:
+def select_questions(only: Sequence[str]) -> set[str]:
     """The questions to ask, including those they depend on. Refused when there is no question of that name."""
-    unknown = [name for name in only if name not in NAMES]
+    unknown = [name for name in only if name not in QUESTION_NAMES]
     if unknown:
-        raise Refused(f"there is no question {unknown[0]!r}; there are {', '.join(NAMES)}")
+        raise Refused(f"there is no question {unknown[0]!r}; there are {', '.join(QUESTION_NAMES)}")
     if not only:
-        return set(NAMES)
+        return set(QUESTION_NAMES)
     needs = {question.name: question.needs for question in QUESTIONS}
     selected = {LINT, "bounds"}  # a part that does not end is reported in any case
     pending = list(only)
@@ -66,70 +80,70 @@ def asked(only: Sequence[str]) -> set[str]:
             selected.add(name)
             pending += [
                 needed
-                for needed in (*needs.get(name, ()), *_BEFORE.get(name, ()))
+                for needed in (*needs.get(name, ()), *_RUN_BEFORE.get(name, ()))
                 if needed not in selected
             ]
     return selected
 
 
 async def try_role(
-    role_files: Found,
+    role_files: LocalRole,
     directory: Path,
-    options: Options,
-    tell: Tell,
-    begin: Begin = lambda _: None,
-) -> Report:
+    options: RoleTestOptions,
+    on_result: OnResult,
+    begin: OnBegin = lambda _: None,
+) -> RoleTestReport:
     """Asks all selected questions. Calls `tell` with each answer as soon as it is known."""
     start = time.monotonic()
-    selected = asked(options.only)
-    answers: list[Answer] = []
+    selected = select_questions(options.only)
+    answers: list[QuestionResult] = []
 
-    def hear(answer: Answer) -> None:
+    def hear(answer: QuestionResult) -> None:
         answers.append(answer)
-        tell(answer)
+        on_result(answer)
 
-    hear(_lint(role_files))
+    hear(_check_lint(role_files))
     role = role_files.role
     if role is not None and selected - {LINT, "bounds"}:
         begin("making a yard to try it in")
-        patience = _PATIENCE_SECONDS + options.part_seconds * (len(role.phases) + 1)
-        async with open_yard(
+        patience = _BASE_TIMEOUT_SECONDS + options.part_seconds * (len(role.phases) + 1)
+        async with open_environment(
             directory, role, part_seconds=options.part_seconds, patience=patience
         ) as yard:
             await yard.publish(role_files.name, role_files.files)
-            trial = Trial(
-                found=role_files,
+            trial = RoleTrial(
+                role_files=role_files,
                 role=role,
-                yard=yard,
-                chance=Random(options.seed),
+                environment=yard,
+                random=Random(options.seed),
                 options=options,
-                outside=Outside(options.outside),
+                external_command=ExternalCommand(options.outside),
             )
             for question in QUESTIONS:
                 if question.name in selected:
                     begin(question.name)
-                    answer = await _ask(question, trial)
-                    trial.answers[question.name] = answer
+                    answer = await _run_question(question, trial)
+                    trial.results[question.name] = answer
                     hear(answer)
-    return Report(
+    return RoleTestReport(
         role=role_files.name,
-        template=role.about.id if role else "",
+        template=role.metadata.id if role else "",
         digest=role.digest if role else "",
         seed=options.seed,
-        answers=tuple(answers),
+        results=tuple(answers),
         seconds=time.monotonic() - start,
     )
 
 
-async def _ask(question: Question, trial: Trial) -> Answer:
+async def _run_question(question: RoleQuestion, trial: RoleTrial) -> QuestionResult:
     for need in question.needs:
-        if not trial.passed(need):
-            return skipped(question.name, f"not asked: {need} did not go well")
+        if not trial.has_passed(need):
+            return skipped_result(question.name, f"not asked: {need} did not go well")
     start = time.monotonic()
     try:
-        answer = await question.ask(trial)
+        answer = await question.check(trial)
     except BoatyardError as error:
-        answer = Answer(
+        answer = QuestionResult(
             question.name,
             FAILED,
             "it could not be asked",
@@ -139,11 +153,13 @@ async def _ask(question: Question, trial: Trial) -> Answer:
     return replace(answer, seconds=time.monotonic() - start)
 
 
-def _lint(role_files: Found) -> Answer:
+def _check_lint(role_files: LocalRole) -> QuestionResult:
     if role_files.role is None:
         mistakes = list(role_files.mistakes)
-        return failed(LINT, count(len(mistakes), "mistake"), mistakes, "mend them first")
-    options = count(len(role_files.role.form.options), "parameter")
-    return passed(
+        return failed_result(
+            LINT, format_count(len(mistakes), "mistake"), mistakes, "mend them first"
+        )
+    options = format_count(len(role_files.role.form.options), "parameter")
+    return passed_result(
         LINT, f"no mistakes; {options}, runs {', '.join(role_files.role.phases) or 'nothing'}"
     )

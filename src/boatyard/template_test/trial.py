@@ -11,42 +11,42 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from boatyard.client.roles import Found
+from boatyard.client.local_roles import LocalRole
 from boatyard.model.errors import Refused
-from boatyard.roles.role import Role
-from boatyard.template_test.environment import Stuck, Yard, masked
-from boatyard.template_test.instrumented_runs import Run
-from boatyard.template_test.report import FAILED, PASSED, SKIPPED, Answer
+from boatyard.roles.role import TemplateRole
+from boatyard.template_test.environment import RoleEnvironment, StuckCluster, mask_order_values
+from boatyard.template_test.instrumented_runs import RecordedRun
+from boatyard.template_test.report import FAILED, PASSED, SKIPPED, QuestionResult
 
-LEAST, MOST = "least", "most"  # the two clusters that most questions are about
+MINIMAL_CLUSTER, MAXIMAL_CLUSTER = "least", "most"  # the two clusters that most questions are about
 _LOOK_SECONDS = 60.0
-_OUT_OF_BOUNDS = ("it took longer than", "it printed more than")
+_OVERRUN_PHRASES = ("it took longer than", "it printed more than")
 
 
 @dataclass(frozen=True)
-class Options:
+class RoleTestOptions:
     seed: int = 1
     only: Sequence[str] = ()
     part_seconds: float = 120.0
     values: Mapping[str, Any] = field(default_factory=dict)  # part of every set of values
     outside: str = ""  # a command that prints what the role has created outside Boatyard
-    older: Found | None = None  # the content that was published before
+    older: LocalRole | None = None  # the content that was published before
     no_older: str = "there is no older content; name it with --from FOLDER"
 
 
-class Outside:
+class ExternalCommand:
     """Shows what the role has created where Boatyard cannot look, by running a command per cluster."""
 
     def __init__(self, command: str) -> None:
-        self._words = shlex.split(command)
+        self._command = shlex.split(command)
 
-    async def look(self, cluster: str) -> str:
-        return await asyncio.to_thread(self._run, cluster) if self._words else ""
+    async def read_state(self, cluster: str) -> str:
+        return await asyncio.to_thread(self._run, cluster) if self._command else ""
 
     def _run(self, cluster: str) -> str:
         try:
             process = subprocess.run(
-                self._words,
+                self._command,
                 env={**os.environ, "BOATYARD_CLUSTER": cluster},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -56,90 +56,100 @@ class Outside:
                 check=True,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Refused(f"--outside: {self._words[0]} did not work: {error}") from error
+            raise Refused(f"--outside: {self._command[0]} did not work: {error}") from error
         return process.stdout
 
 
 @dataclass
-class Trial:
+class RoleTrial:
     """One role under test. The questions read it and add to it."""
 
-    found: Found
-    role: Role
-    yard: Yard
-    chance: Random
-    options: Options
-    outside: Outside
-    answers: dict[str, Answer] = field(default_factory=dict)
+    role_files: LocalRole
+    role: TemplateRole
+    environment: RoleEnvironment
+    random: Random
+    options: RoleTestOptions
+    external_command: ExternalCommand
+    results: dict[str, QuestionResult] = field(default_factory=dict)
     values: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # of the two clusters
     ids: dict[str, str] = field(default_factory=dict)
-    before: dict[str, str] = field(default_factory=dict)  # outside, before each cluster was ordered
-    held: dict[str, int] = field(default_factory=dict)  # by the twin, for an undisturbed cluster
-    made: str = ""  # outside, for an undisturbed cluster
-    once_only: set[str] = field(default_factory=set)  # parts that fail when they are run again
-    unsteady: set[tuple[str, str]] = field(default_factory=set)  # part and fact: differs each time
+    external_state_before: dict[str, str] = field(
+        default_factory=dict
+    )  # outside, before each cluster was ordered
+    held_items: dict[str, int] = field(
+        default_factory=dict
+    )  # by the twin, for an undisturbed cluster
+    external_state: str = ""  # outside, for an undisturbed cluster
+    unrepeatable_parts: set[str] = field(
+        default_factory=set
+    )  # parts that fail when they are run again
+    unstable_facts: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # part and fact: differs each time
 
     @property
     def template(self) -> str:
-        return self.role.about.id
+        return self.role.metadata.id
 
-    def passed(self, question: str) -> bool:
-        return question in self.answers and self.answers[question].state == PASSED
+    def has_passed(self, question: str) -> bool:
+        return question in self.results and self.results[question].state == PASSED
 
     async def order(self, name: str) -> str:
         """Orders a cluster of this name, with the values of that name or else with all values. Returns its id."""
-        self.before[name] = await self.outside.look(name)
-        values = self.values.get(name, self.values[MOST])
-        self.ids[name] = await self.yard.order(name, self.template, self.role.form, values)
+        self.external_state_before[name] = await self.external_command.read_state(name)
+        values = self.values.get(name, self.values[MAXIMAL_CLUSTER])
+        self.ids[name] = await self.environment.order(name, self.template, self.role.form, values)
         return self.ids[name]
 
-    async def look_outside(self, name: str) -> str:
+    async def read_external_state(self, name: str) -> str:
         """What the role has created outside for the cluster, with id and name masked for comparison."""
         order = {"id": self.ids[name], "name": name}
-        return masked(order, await self.outside.look(name))
+        return mask_order_values(order, await self.external_command.read_state(name))
 
-    def runs(self, name: str, *, attempt: int = 1) -> list[Run]:
-        return [run for run in self.yard.roles.of(name) if run.wanted.attempt == attempt]
+    def list_runs(self, name: str, *, attempt: int = 1) -> list[RecordedRun]:
+        return [run for run in self.environment.roles.runs_of(name) if run.spec.attempt == attempt]
 
-    def overrun(self, name: str = "") -> list[Run]:
+    def list_overruns(self, name: str = "") -> list[RecordedRun]:
         """Runs that were ended because they took too long or printed too much."""
-        return [run for run in self.yard.roles.runs.values() if is_overrun(run, name)]
+        return [run for run in self.environment.roles.runs.values() if is_overrun(run, name)]
 
-    def differing(self, run: Run, other: Run) -> list[str]:
+    def find_differing_facts(self, run: RecordedRun, other: RecordedRun) -> list[str]:
         """Names of facts that the two runs report differently, apart from values of their orders."""
-        first_facts, second_facts = _plain_facts(run), _plain_facts(other)
+        first_facts, second_facts = _masked_facts(run), _masked_facts(other)
         names = sorted({*first_facts, *second_facts})
         return [
             name
             for name in names
             if first_facts.get(name) != second_facts.get(name)
-            and (run.part, name) not in self.unsteady
+            and (run.part, name) not in self.unstable_facts
         ]
 
 
-def _plain_facts(run: Run) -> dict[str, str]:
-    return {name: masked(run.wanted.order, value) for name, value in run.facts.items()}
+def _masked_facts(run: RecordedRun) -> dict[str, str]:
+    return {name: mask_order_values(run.spec.order, value) for name, value in run.facts.items()}
 
 
-def is_overrun(run: Run, cluster: str = "") -> bool:
-    exceeded = any(phrase in run.failure for phrase in _OUT_OF_BOUNDS)
+def is_overrun(run: RecordedRun, cluster: str = "") -> bool:
+    exceeded = any(phrase in run.failure for phrase in _OVERRUN_PHRASES)
     return exceeded and cluster in ("", run.cluster)
 
 
-def why(name: str, stuck: Stuck) -> str:
-    return f"cluster {name!r}: {stuck.why}"
+def describe_stuck(name: str, stuck: StuckCluster) -> str:
+    return f"cluster {name!r}: {stuck.reason}"
 
 
-def passed(question: str, summary: str) -> Answer:
-    return Answer(question, PASSED, summary)
+def passed_result(question: str, summary: str) -> QuestionResult:
+    return QuestionResult(question, PASSED, summary)
 
 
-def failed(question: str, summary: str, problems: Sequence[str], remedy: str) -> Answer:
-    return Answer(question, FAILED, summary, tuple(problems), remedy)
+def failed_result(
+    question: str, summary: str, problems: Sequence[str], remedy: str
+) -> QuestionResult:
+    return QuestionResult(question, FAILED, summary, tuple(problems), remedy)
 
 
-def skipped(question: str, summary: str) -> Answer:
-    return Answer(question, SKIPPED, summary)
+def skipped_result(question: str, summary: str) -> QuestionResult:
+    return QuestionResult(question, SKIPPED, summary)
 
 
-Ask = Callable[[Trial], Awaitable[Answer]]
+CheckRole = Callable[[RoleTrial], Awaitable[QuestionResult]]

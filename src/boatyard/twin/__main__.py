@@ -14,7 +14,7 @@ from pathlib import Path
 from boatyard.model.errors import Refused
 from boatyard.twin.delays import PROFILES
 from boatyard.twin.layout import read_layout
-from boatyard.twin.process import serve
+from boatyard.twin.process import serve_twin
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +44,7 @@ async def _run(options: argparse.Namespace) -> None:
     if options.with_parent:
         # The parent holds the other end: however the parent dies, a read then returns end of file.
         loop.add_reader(sys.stdin.fileno(), _on_stdin, loop, stop)
-    await serve(
+    await serve_twin(
         options.state,
         options.socket,
         layout=read_layout(options.layout) if options.layout else None,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from boatyard.model.clock import Clock
-from boatyard.twin.world import LYING, World
+from boatyard.twin.world import LYING_VERB_PREFIXES, TwinWorld
 
 
 class TwinCalls(Protocol):
@@ -24,7 +24,7 @@ class TwinCalls(Protocol):
 class LocalTwin:
     """The twin in this process, on a clock that the caller steps. Nothing is stored on disk."""
 
-    def __init__(self, world: World, clock: Clock) -> None:
+    def __init__(self, world: TwinWorld, clock: Clock) -> None:
         self.world = world
         self._clock = clock
 
@@ -53,7 +53,7 @@ class ObservedTwin:
         self._on_effect = on_effect
 
     async def call(self, verb: str, /, **args: Any) -> Any:
-        if not verb.partition(".")[2].startswith(LYING):
+        if not verb.partition(".")[2].startswith(LYING_VERB_PREFIXES):
             return await self._twin.call(verb, **args)
         await self._announce(f"before:{verb}")
         value = await self._twin.call(verb, **args)

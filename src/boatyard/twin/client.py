@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from boatyard.processes.calling import SocketCaller
+from boatyard.processes.socket_client import SocketClient
 
 
-class TwinClient(SocketCaller):
-    what = "the twin"
+class TwinClient(SocketClient):
+    peer_name = "the twin"

@@ -74,7 +74,7 @@ class Delays:
         self.overrides = dict(overrides or {})
         self._seconds = {**PROFILES[profile], **self.overrides}
 
-    def of(self, kind: str, key: str) -> float:
+    def seconds_for(self, kind: str, key: str) -> float:
         """Seconds for one thing: the same for the same key, a little different for each key."""
         seconds = self._seconds.get(kind, 0.0)
         if not seconds or kind in self.overrides:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from boatyard.model.errors import Unavailable
-from boatyard.model.outcome import Done, Outcome, Owned
+from boatyard.model.outcome import Done, Outcome, OwnedObject
 from boatyard.twin.calls import TwinCalls
 
-Seen = Mapping[str, Any] | None
+ObservedThing = Mapping[str, Any] | None
 
 
 class TwinDriver:
@@ -22,27 +22,27 @@ class TwinDriver:
         self._hub = hub
 
     async def check_ready(self) -> None:
-        await self.ask("ping")
+        await self.call_verb("ping")
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        rows = await self.ask("list_owned", prefix=prefix)
-        return [Owned(key=key, kind=kind, name=name) for key, kind, name in rows]
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
+        rows = await self.call_verb("list_owned", prefix=prefix)
+        return [OwnedObject(key=key, kind=kind, name=name) for key, kind, name in rows]
 
     async def close(self) -> None:
         return None
 
-    async def ask(self, verb: str, **args: Any) -> Any:
+    async def call_verb(self, verb: str, **args: Any) -> Any:
         return await self._twin.call(f"{self.service}.{verb}", hub=self._hub, **args)
 
-    async def act(
-        self, verb: str, *, kind: str, id: str, so: Callable[[Seen], bool], **args: Any
+    async def call_and_verify(
+        self, verb: str, *, kind: str, id: str, so: Callable[[ObservedThing], bool], **args: Any
     ) -> Outcome:
         """Calls a verb, and accepts Done only if `so` is true for what is really there.
 
         A back-end may answer Done although nothing happened; that is Unavailable, and is retried.
         """
-        outcome: Outcome = await self.ask(verb, **args)
-        if isinstance(outcome, Done) and not so(await self.ask("look", kind=kind, id=id)):
+        outcome: Outcome = await self.call_verb(verb, **args)
+        if isinstance(outcome, Done) and not so(await self.call_verb("look", kind=kind, id=id)):
             raise Unavailable(
                 f"the {self.service} service confirmed {verb.replace('_', ' ')}, but it is not so",
                 reason="NotConfirmed",
@@ -50,10 +50,10 @@ class TwinDriver:
         return outcome
 
 
-def has(key: str, **fields: Any) -> Callable[[Seen], bool]:
+def expect_present(key: str, **fields: Any) -> Callable[[ObservedThing], bool]:
     """A test that a thing has that key and these fields, is ready, and is not being removed."""
 
-    def is_so(thing: Seen) -> bool:
+    def is_so(thing: ObservedThing) -> bool:
         if thing is None or thing["key"] != key or thing["leaving"] or not thing["ready"]:
             return False
         return all(thing[name] == value for name, value in fields.items())
@@ -61,6 +61,6 @@ def has(key: str, **fields: Any) -> Callable[[Seen], bool]:
     return is_so
 
 
-def lacks(key: str) -> Callable[[Seen], bool]:
+def expect_absent(key: str) -> Callable[[ObservedThing], bool]:
     """A test that there is no thing of that key."""
     return lambda thing: thing is None or thing["key"] != key

@@ -17,7 +17,7 @@ PROFILES: Mapping[str, str] = {
 }
 
 
-class Fault(msgspec.Struct, gc=False, omit_defaults=True):
+class TwinFault(msgspec.Struct, gc=False, omit_defaults=True):
     """One profile in force somewhere."""
 
     profile: str
@@ -27,7 +27,7 @@ class Fault(msgspec.Struct, gc=False, omit_defaults=True):
     calls: int = 0  # since it was switched on, or since the twin started
 
 
-def make_fault(profile: str, seconds: float, every: int, silent: bool) -> Fault | None:
+def make_fault(profile: str, seconds: float, every: int, silent: bool) -> TwinFault | None:
     """The fault asked for; None for `none`."""
     if profile not in PROFILES:
         raise Refused(f"no fault profile {profile!r}; there are {', '.join(PROFILES)}")
@@ -35,10 +35,12 @@ def make_fault(profile: str, seconds: float, every: int, silent: bool) -> Fault 
         raise Refused("`every` must be at least 1 and `seconds` at least 0")
     if profile == "none":
         return None
-    return Fault(profile=profile, seconds=seconds, every=every, silent=silent)
+    return TwinFault(profile=profile, seconds=seconds, every=every, silent=silent)
 
 
-def find_fault(faults: Mapping[tuple[str, str], Fault], hub: str, verb: str) -> Fault | None:
+def find_fault(
+    faults: Mapping[tuple[str, str], TwinFault], hub: str, verb: str
+) -> TwinFault | None:
     """The most specific fault: this hub before all hubs, the verb before its service before all."""
     service = verb.partition(".")[0]
     for hub_name in (hub, "*"):

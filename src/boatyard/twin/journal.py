@@ -33,8 +33,8 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory = directory
-        self._lock = _lock(directory / "lock")
-        self._generation = max(self._snapshots(), default=0)
+        self._lock = _lock_file(directory / "lock")
+        self._generation = max(self._list_generations(), default=0)
         self.size = 0
         self.snapshot_size = 0
         self._file = -1
@@ -43,23 +43,23 @@ class Journal:
         """Hands every entry that was ever confirmed to `apply`, in order, and opens the journal."""
         snapshot = self._snapshot_path(self._generation)
         if self._generation:
-            self.snapshot_size = _replay(snapshot, apply, tail_may_be_torn=False)
-        self._tidy()
+            self.snapshot_size = _replay_file(snapshot, apply, tail_may_be_torn=False)
+        self._remove_old_files()
         path = self._journal_path(self._generation)
         self._file = _open_for_append(path)
-        self.size = _replay(path, apply, tail_may_be_torn=True)
+        self.size = _replay_file(path, apply, tail_may_be_torn=True)
         os.ftruncate(self._file, self.size)
         os.lseek(self._file, 0, os.SEEK_END)
         self._sync_directory()
 
     def append(self, entries: list[Entry]) -> None:
         """Writes entries. When it returns they survive a crash of the process and of the machine."""
-        record = _record(entries)
-        _write(self._file, record)
+        record = _encode_record(entries)
+        _write_all(self._file, record)
         os.fdatasync(self._file)
         self.size += len(record)
 
-    def begin_anew(self, snapshot: Iterable[Entry]) -> None:
+    def replace_by_snapshot(self, snapshot: Iterable[Entry]) -> None:
         """Replaces the journal by a snapshot; after a crash there is either the old or the new one."""
         following = self._generation + 1
         unfinished = self._directory / "snapshot.unfinished"
@@ -71,7 +71,7 @@ class Journal:
         self._sync_directory()
         os.close(self._file)
         self._file, self.size, self._generation = journal, 0, following
-        self._tidy()
+        self._remove_old_files()
 
     def close(self) -> None:
         if self._file >= 0:
@@ -79,7 +79,7 @@ class Journal:
             self._file = -1
         os.close(self._lock)
 
-    def _snapshots(self) -> list[int]:
+    def _list_generations(self) -> list[int]:
         names = (path.name for path in self._directory.glob("snapshot-*"))
         return [int(name.partition("-")[2]) for name in names]
 
@@ -89,7 +89,7 @@ class Journal:
     def _journal_path(self, generation: int) -> Path:
         return self._directory / f"journal-{generation}"
 
-    def _tidy(self) -> None:
+    def _remove_old_files(self) -> None:
         """Removes files that a newer snapshot replaces, and a snapshot that was never finished."""
         current_files = {
             self._snapshot_path(self._generation),
@@ -108,7 +108,7 @@ class Journal:
             os.close(directory)
 
 
-def _lock(path: Path) -> int:
+def _lock_file(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,12 +122,12 @@ def _open_for_append(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _record(entries: list[Entry]) -> bytes:
+def _encode_record(entries: list[Entry]) -> bytes:
     payload = _encoder.encode(entries)
     return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -137,9 +137,9 @@ def _write_snapshot(path: Path, entries: Iterable[Entry]) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     size = 0
     try:
-        for chunk in _chunks(entries):
-            record = _record(chunk)
-            _write(descriptor, record)
+        for chunk in _split_chunks(entries):
+            record = _encode_record(chunk)
+            _write_all(descriptor, record)
             size += len(record)
         os.fsync(descriptor)
     finally:
@@ -147,7 +147,7 @@ def _write_snapshot(path: Path, entries: Iterable[Entry]) -> int:
     return size
 
 
-def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _split_chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     chunk: list[Entry] = []
     for entry in entries:
         chunk.append(entry)
@@ -157,7 +157,7 @@ def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     yield chunk
 
 
-def _replay(path: Path, apply: Callable[[Entry], None], *, tail_may_be_torn: bool) -> int:
+def _replay_file(path: Path, apply: Callable[[Entry], None], *, tail_may_be_torn: bool) -> int:
     """Applies every record of a file. Returns how many of its bytes are good."""
     good_bytes = 0
     with path.open("rb") as file:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from boatyard.processes.wire import check_socket_path
+from boatyard.processes.serving import SocketServer
 from boatyard.twin.journal import Journal
 from boatyard.twin.layout import Layout, demo_layout
-from boatyard.twin.server import SMALLEST_JOURNAL_TO_REPLACE, Connection, TwinServer
-from boatyard.twin.world import World
+from boatyard.twin.server import SMALLEST_JOURNAL_TO_REPLACE, TwinServer
+from boatyard.twin.world import TwinWorld
 
 logger = logging.getLogger(__name__)
 
 
-async def serve(
+async def serve_twin(
     state_dir: Path,
     socket_path: Path,
     *,
@@ -36,51 +35,37 @@ async def serve(
     demo's. Refused when another twin holds the directory. A disk that cannot be written ends it
     with OSError.
     """
-    check_socket_path(socket_path)
+    socket_server = SocketServer(socket_path)
     journal = Journal(state_dir)
-    world = World()
+    world = TwinWorld()
     journal.replay(world.state.apply)
-    _furnish(world, layout, delays)
+    _prepare_world(world, layout, delays)
     changes = world.take_changes()
     if changes:
         journal.append(changes)
     server = TwinServer(world, journal, _Clock().now, replace_at=replace_journal_at)
-    connections: set[Connection] = set()
-    # The directory's lock is ours: a socket that is there belongs to a twin that was killed.
-    _remove(socket_path)
-    listener = await asyncio.get_running_loop().create_unix_server(
-        lambda: Connection(server, connections), path=str(socket_path)
-    )
-    os.chmod(socket_path, 0o600)
+    await socket_server.listen(server.handle)  # the directory's lock is ours
     logger.info("twin is ready", extra={"socket": str(socket_path), "hubs": len(world.state.hubs)})
     if on_ready is not None:
         on_ready()
     try:
-        await _until(stop or asyncio.Event(), server.failed)
+        await _wait_until_stopped(stop or asyncio.Event(), server.failed)
     finally:
-        server.closing = True
-        listener.close()
-        for connection in list(connections):
-            connection.close()
+        socket_server.close()
         await server.close()
-        _remove(socket_path)
 
 
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-
-
-def _furnish(world: World, layout: Layout | None, delays: str | None) -> None:
+def _prepare_world(world: TwinWorld, layout: Layout | None, delays: str | None) -> None:
     empty = not world.state.hubs
     if layout is not None or empty:
-        world.lay_out(layout or demo_layout())
+        world.add_missing_hubs(layout or demo_layout())
     if empty and delays is None:
         delays = "demo"
     if delays is not None and delays != world.state.delays.profile:
         world.state.change("delays", delays, {})
 
 
-async def _until(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
+async def _wait_until_stopped(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
     stopped = asyncio.ensure_future(stop.wait())
     futures: set[asyncio.Future[Any]] = {stopped, failed}
     try:

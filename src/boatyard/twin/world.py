@@ -13,16 +13,16 @@ import msgspec
 
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 from boatyard.model.outcome import Done
-from boatyard.twin.faults import Fault, find_fault
+from boatyard.twin.faults import TwinFault, find_fault
 from boatyard.twin.layout import Layout
 from boatyard.twin.services import checks, control, dns, inventory, l2, l3, platform
-from boatyard.twin.services.at import At
-from boatyard.twin.state import State
+from boatyard.twin.services.verb_context import VerbContext
+from boatyard.twin.state import TwinState
 
-LYING = ("ensure_", "release_")  # verbs of these names can lie
+LYING_VERB_PREFIXES = ("ensure_", "release_")  # verbs of these names can lie
 
 
-class Reply(NamedTuple):
+class TwinReply(NamedTuple):
     """The answer to a call: a value or an error, after `delay`; when `silent`, none is sent."""
 
     value: Any = None
@@ -31,7 +31,7 @@ class Reply(NamedTuple):
     silent: bool = False
 
 
-class Signature(NamedTuple):
+class VerbSignature(NamedTuple):
     """The arguments of a verb, so that a wrong call is Refused and not an error inside the twin."""
 
     run: Callable[..., Any]
@@ -40,7 +40,7 @@ class Signature(NamedTuple):
     can_lie: bool
 
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
+_TYPES_BY_ANNOTATION: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
     "bool": (bool,),
@@ -49,19 +49,19 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _signature(verb: Callable[..., Any], context_count: int) -> Signature:
+def _read_signature(verb: Callable[..., Any], context_count: int) -> VerbSignature:
     """Reads the annotations, leaving out the first `context_count` arguments, which the world fills in."""
     parameters = list(inspect.signature(verb).parameters.values())[context_count:]
-    return Signature(
+    return VerbSignature(
         run=verb,
         required=frozenset(
             parameter.name for parameter in parameters if parameter.default is parameter.empty
         ),
         types={
-            parameter.name: _TYPES.get(str(parameter.annotation), (dict, type(None)))
+            parameter.name: _TYPES_BY_ANNOTATION.get(str(parameter.annotation), (dict, type(None)))
             for parameter in parameters
         },
-        can_lie=verb.__name__.startswith(LYING),
+        can_lie=verb.__name__.startswith(LYING_VERB_PREFIXES),
     )
 
 
@@ -74,36 +74,38 @@ SERVICES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "checks": checks.VERBS,
 }
 VERBS = {
-    f"{service}.{name}": _signature(verb, context_count=1)
+    f"{service}.{name}": _read_signature(verb, context_count=1)
     for service, verbs in SERVICES.items()
     for name, verb in verbs.items()
 }
-CONTROL = {
-    f"twin.{name}": _signature(verb, context_count=2) for name, verb in control.VERBS.items()
+CONTROL_VERBS = {
+    f"twin.{name}": _read_signature(verb, context_count=2) for name, verb in control.VERBS.items()
 }
 
 
-class World:
-    def __init__(self, layout: Layout | None = None, state: State | None = None) -> None:
-        self.state = state or State()
+class TwinWorld:
+    def __init__(self, layout: Layout | None = None, state: TwinState | None = None) -> None:
+        self.state = state or TwinState()
         if layout is not None:
-            self.lay_out(layout)
+            self.add_missing_hubs(layout)
 
-    def lay_out(self, layout: Layout) -> None:
+    def add_missing_hubs(self, layout: Layout) -> None:
         """Adds the hubs that are not there yet. Those that are keep the layout they have."""
         for name, hub in layout.hubs.items():
             if name not in self.state.hubs:
                 self.state.change("hub", name, msgspec.to_builtins(hub))
 
-    def call(self, verb: str, args: Mapping[str, Any], now: float) -> Reply:
+    def call(self, verb: str, args: Mapping[str, Any], now: float) -> TwinReply:
         """Carries out one verb at that time. Faults in force may delay, fail or fake it."""
-        self.state.settle(now)
+        self.state.finish_removals(now)
         try:
-            if verb in CONTROL:
-                return Reply(_checked(CONTROL[verb], verb, args)(self.state, now, **args))
-            return self._serve(verb, dict(args), now)
+            if verb in CONTROL_VERBS:
+                return TwinReply(
+                    _check_arguments(CONTROL_VERBS[verb], verb, args)(self.state, now, **args)
+                )
+            return self._call_service(verb, dict(args), now)
         except BoatyardError as error:
-            return Reply(error=error)
+            return TwinReply(error=error)
 
     def take_changes(self) -> list[tuple[Any, ...]]:
         """Returns the entries that are not in the journal yet, and forgets them."""
@@ -111,7 +113,7 @@ class World:
         self.state.changes = []
         return changes
 
-    def _serve(self, verb: str, args: dict[str, Any], now: float) -> Reply:
+    def _call_service(self, verb: str, args: dict[str, Any], now: float) -> TwinReply:
         signature = VERBS.get(verb)
         if signature is None:
             raise Refused(f"the twin has no verb {verb!r}")
@@ -119,40 +121,44 @@ class World:
         hub = self.state.hubs.get(name)
         if hub is None:
             raise Refused(f"the twin has no hub {name!r}; it has {', '.join(self.state.hubs)}")
-        run = _checked(signature, verb, args)
-        context = At(self.state, hub, now)
+        run = _check_arguments(signature, verb, args)
+        context = VerbContext(self.state, hub, now)
         fault = find_fault(self.state.faults, name, verb) if self.state.faults else None
         if fault is None:
-            return Reply(run(context, **args))
+            return TwinReply(run(context, **args))
         fault.calls += 1
-        return _misbehave(fault, verb, signature, lambda: run(context, **args))
+        return _apply_fault(fault, verb, signature, lambda: run(context, **args))
 
 
-def _misbehave(fault: Fault, verb: str, signature: Signature, run: Callable[[], Any]) -> Reply:
+def _apply_fault(
+    fault: TwinFault, verb: str, signature: VerbSignature, run: Callable[[], Any]
+) -> TwinReply:
     failed = Unavailable(f"the simulated {verb.partition('.')[0]} service does not answer")
     match fault.profile:
         case "slow":
-            return _run(run)._replace(delay=fault.seconds)
+            return _run_to_reply(run)._replace(delay=fault.seconds)
         case "dead":
-            return Reply(error=failed, silent=fault.silent)
+            return TwinReply(error=failed, silent=fault.silent)
         case "flaky" if fault.calls % fault.every == 0:
             # Half of the failures come after the work was done: the caller cannot know which half.
             if fault.calls // fault.every % 2 == 0:
-                _run(run)
-            return Reply(error=failed)
+                _run_to_reply(run)
+            return TwinReply(error=failed)
         case "lies" if signature.can_lie:
-            return Reply(Done())
-    return Reply(run())
+            return TwinReply(Done())
+    return TwinReply(run())
 
 
-def _run(run: Callable[[], Any]) -> Reply:
+def _run_to_reply(run: Callable[[], Any]) -> TwinReply:
     try:
-        return Reply(run())
+        return TwinReply(run())
     except BoatyardError as error:
-        return Reply(error=error)
+        return TwinReply(error=error)
 
 
-def _checked(signature: Signature, verb: str, args: Mapping[str, Any]) -> Callable[..., Any]:
+def _check_arguments(
+    signature: VerbSignature, verb: str, args: Mapping[str, Any]
+) -> Callable[..., Any]:
     missing = signature.required - args.keys()
     if missing:
         raise Refused(f"{verb} needs {', '.join(sorted(missing))}")

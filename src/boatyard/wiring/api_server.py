@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from boatyard.api.callers import Issuer
+from boatyard.api.authentication import TokenIssuer
 from boatyard.api.server import ApiServer, Tls, is_loopback
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused
 from boatyard.pki.selfsigned import ensure_self_signed
-from boatyard.wiring.driver_maker import setting_checks
-from boatyard.wiring.hub_books import HubBooks
+from boatyard.wiring.driver_factory import load_setting_checks
 from boatyard.wiring.hub_clients import HubClients
-from boatyard.wiring.hub_manifests import hub_access
+from boatyard.wiring.hub_manifests import make_hub_access
+from boatyard.wiring.hub_order_books import HubOrderBooks
 from boatyard.wiring.keeper_process import keeper_socket
-from boatyard.wiring.real_nodes_preflight import RealNodesConsulted
+from boatyard.wiring.real_nodes_preflight import RealNodesPreflight
 from boatyard.wiring.service_process import ISSUER_KEY
 from boatyard.wiring.settings import Settings
 
@@ -27,31 +27,34 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Doors:
+class ServedApi:
     """A served API: its addresses as clients should write them, and the issuer of its tokens."""
 
     grpc: str
     rest: str
     ca_file: str
-    issuer: Issuer
+    issuer: TokenIssuer
     now: Callable[[], datetime]
 
 
 @asynccontextmanager
-async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
+async def serve_api(
+    ledger: Ledger, settings: Settings, books: HubOrderBooks
+) -> AsyncIterator[ServedApi]:
     """Serves gRPC and REST until the context is left."""
-    issuer = Issuer.load_or_create(settings.data_dir / ISSUER_KEY)
-    tls = _tls(settings, ledger)
-    clients = HubClients()
+    issuer = TokenIssuer.load_or_create(settings.data_dir / ISSUER_KEY)
+    tls = _load_tls(settings, ledger)
+    # A check asks the hub now: with the workers' clients their circuit breaker would answer for a failing hub.
+    check_clients = HubClients()
     server = ApiServer(
         ledger,
         issuer,
         anonymous=settings.anonymous,
         hosts=settings.allowed_hosts,
-        hub_access=hub_access(clients),
-        elsewhere=HubBooks(ledger, clients),
-        setting_checks=setting_checks(),
-        consult=RealNodesConsulted(Path(keeper_socket(settings))),
+        hub_access=make_hub_access(check_clients),
+        remote_orders=books,
+        setting_checks=load_setting_checks(),
+        preflight=RealNodesPreflight(Path(keeper_socket(settings))),
     )
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)
@@ -59,7 +62,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
             if tls is None and not is_loopback(address):
                 logger.warning("tokens travel unencrypted without TLS", extra={"address": address})
         scheme = "https" if tls else "http"
-        yield Doors(
+        yield ServedApi(
             grpc=_with_port(settings.grpc, server.grpc_port),
             rest=f"{scheme}://{_with_port(settings.rest, server.rest_port)}",
             ca_file=str(tls.certificate) if tls and not settings.tls_cert else "",
@@ -68,10 +71,10 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         )
     finally:
         await server.stop()
-        await clients.close()
+        await check_clients.close()
 
 
-def check_doors(settings: Settings) -> None:
+def check_api_settings(settings: Settings) -> None:
     """Refuses settings with which the API could not be served, before anything is started."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise Refused("give --tls-cert and --tls-key together")
@@ -87,7 +90,7 @@ def _with_port(address: str, port: int) -> str:
     return f"{address.rpartition(':')[0]}:{port}"
 
 
-def _tls(settings: Settings, ledger: Ledger) -> Tls | None:
+def _load_tls(settings: Settings, ledger: Ledger) -> Tls | None:
     if settings.tls_cert:
         return Tls(Path(settings.tls_cert), Path(settings.tls_key))
     if not settings.tls:

@@ -1,16 +1,16 @@
-"""Lets a hub's automation create the control planes of its platform. Put between the two by `driver_maker.py`."""
+"""Lets a hub's automation create the control planes of its platform. Put between the two by `driver_factory.py`."""
 
 from __future__ import annotations
 
-from boatyard.automation.port import RUN_FAILED, Automation, RunWanted
+from boatyard.automation.port import RUN_FAILED, Automation, RunSpec
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Outcome
-from boatyard.platforms.drivers.hosted.workshop import Job
+from boatyard.platforms.drivers.hosted.cluster_automation import AutomationJob
 
 CREATE, DELETE = "create-hosted-cluster", "delete-hosted-cluster"
 
 
-class AutomationWorkshop:
+class AutomatedClusters:
     """One run per cluster: a later request replaces an earlier one."""
 
     def __init__(self, automation: Automation) -> None:
@@ -19,12 +19,12 @@ class AutomationWorkshop:
     async def check_ready(self) -> None:
         await self.automation.check_ready()
 
-    async def create(self, key: str, job: Job) -> Outcome:
-        return await self._run(key, CREATE, job)
+    async def create(self, key: str, job: AutomationJob) -> Outcome:
+        return await self._ensure_run(key, CREATE, job)
 
-    async def delete(self, key: str, job: Job) -> Outcome:
+    async def delete(self, key: str, job: AutomationJob) -> Outcome:
         try:
-            return await self._run(key, DELETE, job)
+            return await self._ensure_run(key, DELETE, job)
         except Refused as error:
             if error.reason != RUN_FAILED:
                 raise
@@ -34,8 +34,8 @@ class AutomationWorkshop:
     async def forget(self, key: str) -> None:
         await self.automation.release_run(run_key(key))
 
-    async def _run(self, key: str, action: str, job: Job) -> Outcome:
-        request = RunWanted(
+    async def _ensure_run(self, key: str, action: str, job: AutomationJob) -> Outcome:
+        request = RunSpec(
             action=action,
             template="",  # the playbooks are the automation's own
             attempt=job.number,

@@ -18,19 +18,19 @@ from boatyard.assets import Assets
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.sockets import socket_in
+from boatyard.wiring.socket_paths import choose_socket_path
 
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 60.0
-_LOOK_SECONDS = 2.0
-_PAUSE_SECONDS = 0.05
-_CLUSTERS = "clusters"
+_CHECK_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+_CLUSTERS_FOLDER = "clusters"
 
 
 def keeper_socket(settings: Settings) -> str:
-    return settings.keeper_socket or socket_in(settings.data_dir, "keeper.sock")
+    return settings.keeper_socket or choose_socket_path(settings.data_dir, "keeper.sock")
 
 
 def local_directory(settings: Settings) -> Path:
@@ -41,9 +41,9 @@ def find_assets(settings: Settings) -> Assets:
     return Assets(Path(settings.assets).expanduser() if settings.assets else None)
 
 
-def is_needed(settings: Settings) -> bool:
+def is_keeper_needed(settings: Settings) -> bool:
     """Whether there are local clusters, or programs to create some."""
-    clusters = local_directory(settings) / _CLUSTERS
+    clusters = local_directory(settings) / _CLUSTERS_FOLDER
     return bool(find_assets(settings).versions()) or (clusters.is_dir() and any(clusters.iterdir()))
 
 
@@ -63,12 +63,12 @@ async def start_keeper(settings: Settings, *, twin_socket: str) -> AsyncIterator
 
     Leaving the context stops the clusters; they start again with the next `up`.
     """
-    if not is_needed(settings):
+    if not is_keeper_needed(settings):
         yield ""
         return
     socket = keeper_socket(settings)
-    keeper = _Keeper(settings, socket, twin_socket)
-    await keeper.ensure_as_told()
+    keeper = _KeeperProcess(settings, socket, twin_socket)
+    await keeper.ensure_with_settings()
     async with asyncio.TaskGroup() as tasks:
         watch_task = tasks.create_task(keeper.watch(), name="watching the keeper")
         try:
@@ -78,7 +78,7 @@ async def start_keeper(settings: Settings, *, twin_socket: str) -> AsyncIterator
             await keeper.stop()
 
 
-class _Keeper:
+class _KeeperProcess:
     def __init__(self, settings: Settings, socket: str, twin_socket: str) -> None:
         self._directory = local_directory(settings)
         self._lock = self._directory / "keeper.lock"
@@ -93,22 +93,22 @@ class _Keeper:
         )
         self._real_nodes = settings.real_nodes
 
-    async def ensure_as_told(self) -> None:
+    async def ensure_with_settings(self) -> None:
         """Ensures a keeper with our settings. Replaces one that has others; its clusters run on meanwhile."""
-        await self.ensure()
+        await self.ensure_running()
         if await self._allows_real_nodes() != self._real_nodes:
             logger.info("keeper replaced", extra={"real_nodes": self._real_nodes})
-            await self._end(stop_clusters=False)
-            await self.ensure()
+            await self._end_keeper(stop_clusters=False)
+            await self.ensure_running()
 
-    async def ensure(self) -> None:
+    async def ensure_running(self) -> None:
         """Starts a keeper unless one answers. Waits for one that is just starting or ending."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
-                while not await self._answers():
+                while not await self._is_answering():
                     if not is_locked(self._lock):
                         return await self._start()
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise Unavailable(
                 f"the keeper of local clusters in {self._directory} lives, but does not answer"
@@ -116,24 +116,24 @@ class _Keeper:
 
     async def watch(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            if not await self._answers():
+            await asyncio.sleep(_CHECK_SECONDS)
+            if not await self._is_answering():
                 logger.warning("keeper of local clusters does not answer; starting one")
                 with contextlib.suppress(Unavailable):
-                    await self.ensure()
+                    await self.ensure_running()
 
     async def stop(self) -> None:
         """Stops the clusters and ends the keeper."""
-        await self._end(stop_clusters=True)
+        await self._end_keeper(stop_clusters=True)
 
-    async def _end(self, *, stop_clusters: bool) -> None:
+    async def _end_keeper(self, *, stop_clusters: bool) -> None:
         """Ends the keeper; returns when it has released the directory, or after a minute."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 while is_locked(self._lock):
                     # Asked again each time: it may have been starting before.
                     await self._ask_to_end(stop_clusters=stop_clusters)
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             logger.error("keeper of local clusters did not end")
 
@@ -153,7 +153,7 @@ class _Keeper:
         finally:
             await client.close()
 
-    async def _answers(self) -> bool:
+    async def _is_answering(self) -> bool:
         client = KeeperClient(Path(self._socket), timeout=5.0)
         try:
             await client.call("keeper.ping")

@@ -1,4 +1,4 @@
-"""Makes the tokens with which runs of roles call the API for their order. Used by `role_runner.py`."""
+"""Makes the tokens with which runs of roles call the API for their order. Used by `make_local_role_runner.py`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from boatyard.api.callers import Issuer
-from boatyard.automation.drivers.local.passes import Pass
+from boatyard.api.authentication import TokenIssuer
+from boatyard.automation.drivers.local.run_token import RunToken
 from boatyard.model.caller import OrderRun
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.wiring.api_server import Doors
+from boatyard.wiring.api_server import ServedApi
 from boatyard.wiring.service_process import ISSUER_KEY
 from boatyard.wiring.settings import Settings
 
@@ -25,25 +25,25 @@ _OWN_CERTIFICATE = "tls.crt"  # in the data directory: what a server with --tls 
 
 
 @dataclass(frozen=True)
-class ApiWay:
+class ApiEndpoint:
     """How runs on this machine reach the API."""
 
     url: str  # empty: not set
     ca_file: str = ""  # certificates to trust there (PEM); empty: the system's
 
 
-def way_to(api: Doors, settings: Settings) -> ApiWay:
+def find_api_endpoint(api: ServedApi, settings: Settings) -> ApiEndpoint:
     """How runs reach the API of this process, or the API that the settings name."""
     if settings.api_url:
-        return set_way(settings)
+        return read_api_endpoint(settings)
     certificate = settings.tls_cert or api.ca_file
-    return ApiWay(url=_on_this_machine(api.rest), ca_file=settings.api_ca or certificate)
+    return ApiEndpoint(url=_use_loopback(api.rest), ca_file=settings.api_ca or certificate)
 
 
-def set_way(settings: Settings) -> ApiWay:
+def read_api_endpoint(settings: Settings) -> ApiEndpoint:
     """How runs reach the API that the settings name; without one, `url` is empty. Refused when it is no address."""
     if not settings.api_url:
-        return ApiWay(url="")
+        return ApiEndpoint(url="")
     parts = urlsplit(settings.api_url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         raise Refused(
@@ -53,24 +53,24 @@ def set_way(settings: Settings) -> ApiWay:
     certificate = settings.api_ca
     if not certificate and settings.tls:
         certificate = settings.tls_cert or str(settings.data_dir / _OWN_CERTIFICATE)
-    return ApiWay(url=f"{parts.scheme}://{parts.netloc}", ca_file=certificate)
+    return ApiEndpoint(url=f"{parts.scheme}://{parts.netloc}", ca_file=certificate)
 
 
-class RunPasses:
+class RunTokenMaker:
     """Makes run tokens. Reads key and certificate for each: they may appear or change while the process runs."""
 
-    def __init__(self, settings: Settings, way: ApiWay, now: Callable[[], datetime]) -> None:
+    def __init__(self, settings: Settings, way: ApiEndpoint, now: Callable[[], datetime]) -> None:
         self._key = settings.data_dir / ISSUER_KEY
-        self._way = way
+        self._endpoint = way
         self._now = now
 
-    def __call__(self, key: str, attempt: int, seconds: float) -> Pass:
+    def __call__(self, key: str, attempt: int, seconds: float) -> RunToken:
         """A token for one attempt of a run. Unavailable when none can be made.
 
         The reason is only in the log, because tenants read the error in the step's message.
         """
         try:
-            issuer, ca_text = self._found()
+            issuer, ca_text = self._load_issuer()
         except BoatyardError as error:
             logger.error("token for a run not made", extra={"run": key, "why": str(error)})
             raise Unavailable(
@@ -82,26 +82,26 @@ class RunPasses:
         ttl = timedelta(seconds=seconds)
         token = issuer.create_run_token(run, ttl=ttl, now=now)
         expires = time.time() + seconds  # by the clock of this machine, where the run is
-        return Pass(url=self._way.url, token=token, ca=ca_text, expires=expires)
+        return RunToken(url=self._endpoint.url, token=token, ca=ca_text, expires=expires)
 
-    def missing(self) -> str:
+    def find_problem(self) -> str:
         """Why no token can be made now; empty when one can."""
         try:
-            self._found()
+            self._load_issuer()
         except BoatyardError as error:
             return str(error)
         return ""
 
-    def _found(self) -> tuple[Issuer, str]:
-        if not self._way.url:
+    def _load_issuer(self) -> tuple[TokenIssuer, str]:
+        if not self._endpoint.url:
             raise Unavailable(
                 "where runs of roles reach the API is not set: give BOATYARD_API_URL the address of the REST API",
                 reason="NoApiUrl",
             )
-        return Issuer.load(self._key), _read(self._way.ca_file)
+        return TokenIssuer.load(self._key), _read_certificate(self._endpoint.ca_file)
 
 
-def _on_this_machine(url: str) -> str:
+def _use_loopback(url: str) -> str:
     """The URL with a wildcard address (0.0.0.0, ::) replaced by the loopback address."""
     parts = urlsplit(url)
     try:
@@ -114,7 +114,7 @@ def _on_this_machine(url: str) -> str:
     return f"{parts.scheme}://{host}:{parts.port}"
 
 
-def _read(path: str) -> str:
+def _read_certificate(path: str) -> str:
     if not path:
         return ""
     try:

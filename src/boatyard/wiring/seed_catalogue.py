@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from boatyard.ledger.changes import Change, Document, Due, Insert, Note
+from boatyard.ledger.changes import Change, Due, EventNote, Insert, LedgerDocument
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Exists
@@ -31,12 +31,12 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.twin.layout import Layout
 
-DRIVERS = ("inventory", "l2", "l3", "dns", "platform", "checks")
+DRIVER_PORTS = ("inventory", "l2", "l3", "dns", "platform", "checks")
 
 
-async def fill(ledger: Ledger, layout: Layout, *, now: datetime) -> bool:
+async def fill_catalogue(ledger: Ledger, layout: Layout, *, now: datetime) -> bool:
     """Writes the first catalogue; False when it was there before. It is one write: all of it or nothing."""
-    changes = [*_catalogue(now), *_hubs(layout, now), *_tenants(now)]
+    changes = [*_catalogue_changes(now), *_hub_changes(layout, now), *_tenant_changes(now)]
     try:
         await ledger.commit(changes, now=now)
     except Exists:
@@ -44,15 +44,15 @@ async def fill(ledger: Ledger, layout: Layout, *, now: datetime) -> bool:
     return True
 
 
-def _metadata(name: str, now: datetime, tenant: str = SHARED) -> Metadata:
+def _make_metadata(name: str, now: datetime, tenant: str = SHARED) -> Metadata:
     return Metadata(
         name=name, tenant=tenant, creator="system", creation_timestamp=now, generation=1
     )
 
 
-def _catalogue(now: datetime) -> Sequence[Change]:
-    note = Note("Created", "Part of the first catalogue")
-    documents: list[Document] = [*_host_types(now), *_versions(now), *_templates(now)]
+def _catalogue_changes(now: datetime) -> Sequence[Change]:
+    note = EventNote("Created", "Part of the first catalogue")
+    documents: list[LedgerDocument] = [*_host_types(now), *_versions(now), *_templates(now)]
     return [Insert(document, note=note) for document in documents]
 
 
@@ -70,7 +70,7 @@ def _host_types(now: datetime) -> Sequence[HostType]:
     return [
         HostType(
             id=name,
-            metadata=_metadata(name, now),
+            metadata=_make_metadata(name, now),
             title=title,
             description=description,
             resources=resources,
@@ -85,7 +85,7 @@ def _versions(now: datetime) -> Sequence[ClusterVersion]:
     return [
         ClusterVersion(
             id=f"version-{version}",
-            metadata=_metadata(version.replace(".", "-"), now),
+            metadata=_make_metadata(version.replace(".", "-"), now),
             spec=ClusterVersionSpec(
                 version=version,
                 image=f"registry.example/release:{version}",
@@ -105,7 +105,7 @@ def _templates(now: datetime) -> Sequence[ClusterTemplate]:
     return [
         ClusterTemplate(
             id="ocp_4_17_small",
-            metadata=_metadata("ocp-4-17-small", now),
+            metadata=_make_metadata("ocp-4-17-small", now),
             title="OpenShift 4.17, small",
             description="Three small servers; good for trying things out.",
             node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=3)},
@@ -121,14 +121,14 @@ def _templates(now: datetime) -> Sequence[ClusterTemplate]:
         ),
         ClusterTemplate(
             id="small",
-            metadata=_metadata("small", now),
+            metadata=_make_metadata("small", now),
             title="Small cluster",
             description="Three small servers with the default version.",
             node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=3)},
         ),
         ClusterTemplate(
             id="large",
-            metadata=_metadata("large", now),
+            metadata=_make_metadata("large", now),
             title="Large cluster",
             description="Three large servers for work and one small one for what supports it.",
             node_sets={
@@ -139,33 +139,33 @@ def _templates(now: datetime) -> Sequence[ClusterTemplate]:
     ]
 
 
-def _hubs(layout: Layout, now: datetime) -> Sequence[Change]:
+def _hub_changes(layout: Layout, now: datetime) -> Sequence[Change]:
     changes: list[Change] = []
     for name, hub in layout.hubs.items():
         document = Hub(
             id=name,
-            metadata=_metadata(name, now, tenant=SYSTEM),
+            metadata=_make_metadata(name, now, tenant=SYSTEM),
             spec=HubSpec(
                 namespace="boatyard",
                 zone=hub.zone.partition(".")[0],
-                drivers=dict.fromkeys(DRIVERS, "sim"),
+                drivers=dict.fromkeys(DRIVER_PORTS, "sim"),
                 capacity={kind: count for kind, count in hub.hosts.items() if count},
             ),
         )
         changes += [
-            Insert(document, note=Note("Created", f"Hub {name} is registered")),
+            Insert(document, note=EventNote("Created", f"Hub {name} is registered")),
             Due("Hub", name, now, hub=name),
         ]
     return changes
 
 
-def _tenants(now: datetime) -> Sequence[Change]:
-    note = Note("Created", "Part of the first catalogue")
+def _tenant_changes(now: datetime) -> Sequence[Change]:
+    note = EventNote("Created", "Part of the first catalogue")
     return [
         Insert(
             Tenant(
                 id=name,
-                metadata=_metadata(name, now, tenant=name),
+                metadata=_make_metadata(name, now, tenant=name),
                 spec=TenantSpec(),
                 status=TenantStatus(state=TenantState.SYNCED),
             ),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.assets import DEFAULT
-from boatyard.ledger.changes import Change, Document, Due, Insert, Note
+from boatyard.assets import DEFAULT_VERSION
+from boatyard.ledger.changes import Change, Due, EventNote, Insert, LedgerDocument
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Exists
@@ -30,16 +30,16 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.twin.client import TwinClient
 from boatyard.twin.layout import HubLayout
-from boatyard.wiring.seed_catalogue import DRIVERS
+from boatyard.wiring.seed_catalogue import DRIVER_PORTS
 
-HUB = "local"
-SMALL = "kubernetes_small"
-HIGHLY_AVAILABLE = "kubernetes_ha"
-LABELS = {"platform": "local"}
+HUB_ID = "local"
+SMALL_TEMPLATE = "kubernetes_small"
+HA_TEMPLATE = "kubernetes_ha"
+HUB_LABELS = {"platform": "local"}
 # An idle cluster takes some 300 MB; the machine needs memory for other things too.
 _BYTES_PER_CLUSTER = 400 * 1024**2
 
-_CAN_BE_ORDERED = Note("Created", "Can be ordered here")
+_CREATED_NOTE = EventNote("Created", "Can be ordered here")
 
 LAYOUT = HubLayout(
     hosts={"bm-small": 64, "bm-large": 8},
@@ -49,47 +49,49 @@ LAYOUT = HubLayout(
 )
 
 
-async def offer(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
+async def add_local_catalogue(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
     """Adds what is missing in the catalogue. Removes nothing: existing clusters need it.
 
     Without versions it adds only the default version of Kubernetes, for simulated clusters.
     """
     if not versions:
         now = ledger.clock.now()
-        await _add(ledger, [Insert(_version(DEFAULT, now), note=_CAN_BE_ORDERED)], now)
+        await _add_if_missing(
+            ledger, [Insert(_make_version(DEFAULT_VERSION, now), note=_CREATED_NOTE)], now
+        )
         return
     client = TwinClient(Path(twin))
     try:
-        await client.call("twin.add_hub", hub=HUB, layout=msgspec.to_builtins(LAYOUT))
+        await client.call("twin.add_hub", hub=HUB_ID, layout=msgspec.to_builtins(LAYOUT))
     finally:
         await client.close()
     now = ledger.clock.now()
-    documents: list[Document] = [
-        *(_version(version, now) for version in versions),
-        *_templates(versions[-1], now),
+    documents: list[LedgerDocument] = [
+        *(_make_version(version, now) for version in versions),
+        *_make_templates(versions[-1], now),
     ]
     for document in documents:
-        await _add(ledger, [Insert(document, note=_CAN_BE_ORDERED)], now)
-    await _add(ledger, _hub(now), now)
+        await _add_if_missing(ledger, [Insert(document, note=_CREATED_NOTE)], now)
+    await _add_if_missing(ledger, _hub_changes(now), now)
 
 
-async def _add(ledger: Ledger, changes: Sequence[Change], now: datetime) -> None:
+async def _add_if_missing(ledger: Ledger, changes: Sequence[Change], now: datetime) -> None:
     try:
         await ledger.commit(changes, now=now)
     except Exists:
         return
 
 
-def _metadata(name: str, now: datetime, tenant: str = SHARED) -> Metadata:
+def _make_metadata(name: str, now: datetime, tenant: str = SHARED) -> Metadata:
     return Metadata(
         name=name, tenant=tenant, creator="system", creation_timestamp=now, generation=1
     )
 
 
-def _version(version: str, now: datetime) -> ClusterVersion:
+def _make_version(version: str, now: datetime) -> ClusterVersion:
     return ClusterVersion(
         id=f"version-{version}",
-        metadata=_metadata(version.replace(".", "-"), now),
+        metadata=_make_metadata(version.replace(".", "-"), now),
         spec=ClusterVersionSpec(
             version=version,
             image=f"kubernetes:v{version}",
@@ -99,13 +101,13 @@ def _version(version: str, now: datetime) -> ClusterVersion:
     )
 
 
-def _templates(version: str, now: datetime) -> Sequence[ClusterTemplate]:
+def _make_templates(version: str, now: datetime) -> Sequence[ClusterTemplate]:
     small = HostTypeReference(id="bm-small", name="bm-small")
     newest = ClusterVersionReference(id=f"version-{version}", name=version.replace(".", "-"))
     return [
         ClusterTemplate(
-            id=SMALL,
-            metadata=_metadata("kubernetes-small", now),
+            id=SMALL_TEMPLATE,
+            metadata=_make_metadata("kubernetes-small", now),
             title="Kubernetes, small",
             description="A real control plane on this machine, with two simulated nodes (or real ones).",
             node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=2)},
@@ -122,40 +124,40 @@ def _templates(version: str, now: datetime) -> Sequence[ClusterTemplate]:
                     },
                 ),
             ),
-            hub_labels=LABELS,
+            hub_labels=HUB_LABELS,
         ),
         ClusterTemplate(
-            id=HIGHLY_AVAILABLE,
-            metadata=_metadata("kubernetes-ha", now),
+            id=HA_TEMPLATE,
+            metadata=_make_metadata("kubernetes-ha", now),
             title="Kubernetes, highly available",
             description="Three etcd members and API servers behind a load balancer, with three simulated nodes.",
             node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=3)},
             spec_defaults=ClusterTemplateSpecDefaults(version=newest),
-            hub_labels=LABELS,
+            hub_labels=HUB_LABELS,
             platform_settings={"control_planes": "3"},
         ),
     ]
 
 
-def _hub(now: datetime) -> Sequence[Change]:
+def _hub_changes(now: datetime) -> Sequence[Change]:
     document = Hub(
-        id=HUB,
-        metadata=_metadata(HUB, now, tenant=SYSTEM),
+        id=HUB_ID,
+        metadata=_make_metadata(HUB_ID, now, tenant=SYSTEM),
         spec=HubSpec(
             namespace="boatyard",
-            zone=HUB,
-            labels=LABELS,
-            drivers={**dict.fromkeys(DRIVERS, "sim"), "platform": "local", "checks": "kube"},
-            capacity={**LAYOUT.hosts, "clusters": _room()},
+            zone=HUB_ID,
+            labels=HUB_LABELS,
+            drivers={**dict.fromkeys(DRIVER_PORTS, "sim"), "platform": "local", "checks": "kube"},
+            capacity={**LAYOUT.hosts, "clusters": _cluster_capacity()},
         ),
     )
     return [
-        Insert(document, note=Note("Created", f"Hub {HUB} is registered")),
-        Due("Hub", HUB, now, hub=HUB),
+        Insert(document, note=EventNote("Created", f"Hub {HUB_ID} is registered")),
+        Due("Hub", HUB_ID, now, hub=HUB_ID),
     ]
 
 
-def _room() -> int:
+def _cluster_capacity() -> int:
     """How many clusters fit into the memory of this machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, int(memory * 0.8) // _BYTES_PER_CLUSTER)

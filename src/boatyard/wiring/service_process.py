@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import signal
 import sys
@@ -13,12 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from boatyard.ledger.ledger import Ledger, OnWrite
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.wiring.settings import Settings, load
+from boatyard.processes.logs import JsonLines
+from boatyard.wiring.settings import Settings, load_settings
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +27,15 @@ OPERATOR_TOKEN = "operator.token"
 
 _TRIM_SECONDS = 3600.0
 
-Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
+ServiceBody = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
 
-def run(args: Namespace, body: Body) -> int:
+def run_service(args: Namespace, body: ServiceBody) -> int:
     """Runs `body` until SIGTERM or Ctrl-C; returns the exit code. A second signal ends the process at once."""
     try:
-        settings = load(args)
+        settings = load_settings(args)
         start_logging(settings.log_level)
-        asyncio.run(_until_signalled(settings, body))
+        asyncio.run(_run_until_signalled(settings, body))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: {error}\n")
         return 4 if isinstance(error, Refused) else 1
@@ -44,7 +43,7 @@ def run(args: Namespace, body: Body) -> int:
         ours, others = group.split(BoatyardError)
         if others is not None or ours is None:
             raise
-        for leaf in _leaves(ours):
+        for leaf in _list_leaves(ours):
             sys.stderr.write(f"boatyard: {leaf}\n")
         return 1
     except KeyboardInterrupt:
@@ -52,14 +51,14 @@ def run(args: Namespace, body: Body) -> int:
     return 0
 
 
-def _leaves(group: BaseExceptionGroup[BoatyardError]) -> list[BaseException]:
+def _list_leaves(group: BaseExceptionGroup[BoatyardError]) -> list[BaseException]:
     leaves: list[BaseException] = []
     for error in group.exceptions:
-        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+        leaves += _list_leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
     return leaves
 
 
-async def _until_signalled(settings: Settings, body: Body) -> None:
+async def _run_until_signalled(settings: Settings, body: ServiceBody) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -71,11 +70,11 @@ async def _until_signalled(settings: Settings, body: Body) -> None:
 
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, on_signal, signal_number)
-    collect_seldom()
+    reduce_garbage_collection()
     await body(settings, stop)
 
 
-def collect_seldom() -> None:
+def reduce_garbage_collection() -> None:
     """Makes garbage collection rare.
 
     Imported modules stay for good and documents have no reference cycles, so collecting finds nothing; with the
@@ -104,7 +103,7 @@ async def open_ledger(
         async with asyncio.TaskGroup() as tasks:
             background_tasks = [
                 tasks.create_task(ledger.run(), name="publisher and listener"),
-                tasks.create_task(_forget_old_events(ledger, settings.event_days), name="trimming"),
+                tasks.create_task(_trim_old_events(ledger, settings.event_days), name="trimming"),
             ]
             try:
                 yield ledger
@@ -116,7 +115,7 @@ async def open_ledger(
 
 
 @asynccontextmanager
-async def ends_with(child: Awaitable[object], name: str) -> AsyncIterator[None]:
+async def end_with_child(child: Awaitable[object], name: str) -> AsyncIterator[None]:
     """Ends this process when `child` ends before the context is left: it must not look healthy without it."""
 
     async def watch() -> None:
@@ -136,7 +135,7 @@ async def ends_with(child: Awaitable[object], name: str) -> AsyncIterator[None]:
         raise group.exceptions[0] from None  # bare: its class decides the exit code
 
 
-async def _forget_old_events(ledger: Ledger, days: float) -> None:
+async def _trim_old_events(ledger: Ledger, days: float) -> None:
     """Deletes events, and logs of runs whose order is gone, that are older than `days`. Repeats every hour.
 
     Several processes may do it at the same time.
@@ -145,7 +144,7 @@ async def _forget_old_events(ledger: Ledger, days: float) -> None:
         try:
             before = ledger.clock.now() - timedelta(days=days)
             trimmed = await ledger.events.trim(before)
-            forgotten = await ledger.stories.forget(before)
+            forgotten = await ledger.run_logs.delete_old(before)
         except Unavailable as error:
             logger.warning("events not trimmed", extra={"why": str(error)})
         else:
@@ -172,29 +171,10 @@ def make_data_dir(settings: Settings) -> Path:
     return path
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Prints a line for the person or script that started the process."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-class _Lines(logging.Formatter):
-    """Formats a record as one JSON object: the message and its fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields: dict[str, Any] = {
-            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
-            "level": record.levelname.lower(),
-            "from": record.name,
-            "message": record.getMessage(),
-        }
-        fields |= {name: value for name, value in vars(record).items() if name not in _BUILT_IN}
-        if record.exc_info:
-            fields["trace"] = self.formatException(record.exc_info)
-        return json.dumps(fields, default=str)
-
-
-_BUILT_IN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def start_logging(level: str) -> None:
@@ -203,7 +183,7 @@ def start_logging(level: str) -> None:
     except KeyError as error:
         raise Refused(f"log_level {level!r} is none of debug, info, warning, error") from error
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
+    handler.setFormatter(JsonLines())
     logging.basicConfig(level=number, handlers=[handler], force=True)
     for library in ("uvicorn", "asyncio", "grpc"):
         logging.getLogger(library).setLevel(max(number, logging.WARNING))

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from boatyard.assets.found import default_directory
+from boatyard.assets.installed_programs import default_directory
 from boatyard.model.errors import Refused
 
-PREFIX = "BOATYARD_"
+ENVIRONMENT_PREFIX = "BOATYARD_"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,16 +77,16 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> str:
     return str(Path(base) / "boatyard")
 
 
-def load(args: Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(args: Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings in force. Refused, with the name of the setting and of its source, when one is wrong."""
     values: dict[str, Any] = {}
-    config = environ.get(PREFIX + "CONFIG", "")
+    config = environ.get(ENVIRONMENT_PREFIX + "CONFIG", "")
     if config:
-        values |= _from_file(Path(config))
+        values |= _read_file(Path(config))
     for name in Settings.__struct_fields__:
-        text = environ.get(PREFIX + name.upper())
+        text = environ.get(ENVIRONMENT_PREFIX + name.upper())
         if text is not None:
-            values[name] = _typed(name, text, source=PREFIX + name.upper())
+            values[name] = _parse_value(name, text, source=ENVIRONMENT_PREFIX + name.upper())
     for name in Settings.__struct_fields__:
         flag = getattr(args, name, None)
         if flag is not None:
@@ -97,7 +97,7 @@ def load(args: Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
         raise Refused(f"the settings are wrong: {error}") from error
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -108,7 +108,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     return content
 
 
-def _typed(name: str, text: str, source: str) -> Any:
+def _parse_value(name: str, text: str, source: str) -> Any:
     field_type = {field.name: field.type for field in msgspec.structs.fields(Settings)}[name]
     if field_type == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())

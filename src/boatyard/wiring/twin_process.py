@@ -8,23 +8,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from boatyard.model.errors import Unavailable
-from boatyard.wiring.service_process import ends_with
+from boatyard.wiring.service_process import end_with_child
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.sockets import socket_in
+from boatyard.wiring.socket_paths import choose_socket_path
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 10.0
 
 
-def default_socket(settings: Settings) -> str:
-    """The twin's socket: as set, else in the data directory (see `socket_in` for long paths)."""
-    return settings.twin_socket or socket_in(settings.data_dir, "twin.sock")
+def twin_socket_path(settings: Settings) -> str:
+    """The twin's socket: as set, else in the data directory (see `choose_socket_path` for long paths)."""
+    return settings.twin_socket or choose_socket_path(settings.data_dir, "twin.sock")
 
 
 @asynccontextmanager
 async def start_twin(settings: Settings) -> AsyncIterator[str]:
     """Runs the twin as a child process that ends with this one, even when this one is killed; yields its socket."""
-    socket_path = default_socket(settings)
+    socket_path = twin_socket_path(settings)
     command = [
         sys.executable,
         "-m",
@@ -48,10 +48,10 @@ async def start_twin(settings: Settings) -> AsyncIterator[str]:
     )
     try:
         await _wait_until_ready(process)
-        async with ends_with(process.wait(), "the twin"):
+        async with end_with_child(process.wait(), "the twin"):
             yield socket_path
     finally:
-        await _stop(process)
+        await _stop_process(process)
 
 
 async def _wait_until_ready(process: asyncio.subprocess.Process) -> None:
@@ -66,7 +66,7 @@ async def _wait_until_ready(process: asyncio.subprocess.Process) -> None:
         raise Unavailable("the twin could not start; its reason is above")
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
+async def _stop_process(process: asyncio.subprocess.Process) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:

@@ -6,47 +6,49 @@ from dataclasses import dataclass
 
 from boatyard.fakes.hypershift.names import Object
 from boatyard.fakes.hypershift.objects import (
-    Condition,
+    StatusCondition,
     find_condition,
     generation_of,
-    inside,
-    moment,
+    get_nested,
+    parse_time,
     status_of,
 )
-from boatyard.fakes.hypershift.observation import Manner, Seen
-from boatyard.fakes.hypershift.releases import Release, read_release, why_not_this_release
-from boatyard.fakes.hypershift.validation import problems_of_cluster
+from boatyard.fakes.hypershift.releases import ReleaseImage, find_release_problem, read_release
+from boatyard.fakes.hypershift.snapshot import FakeSettings, HostedClusterSnapshot
+from boatyard.fakes.hypershift.validation import find_cluster_problems
 from boatyard.fakes.hypershift.writes import earliest
 
-LOOK_AGAIN = 1.0  # seconds until a missing Secret is read again: Secrets are not watched
+SECRET_RETRY_SECONDS = 1.0  # seconds until a missing Secret is read again: Secrets are not watched
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AcceptanceVerdict:
     """The conditions about a cluster's input. While `blocked`, nothing new begins and nothing running ends."""
 
-    conditions: tuple[Condition, ...]
-    release: Release | None
-    look_at: float | None = None
+    conditions: tuple[StatusCondition, ...]
+    release: ReleaseImage | None
+    next_check: float | None = None
 
     @property
-    def blocked(self) -> Condition | None:
-        return next((condition for condition in self.conditions if not condition.true), None)
+    def blocking_condition(self) -> StatusCondition | None:
+        return next((condition for condition in self.conditions if not condition.is_true), None)
 
 
-def judge(snapshot: Seen, settings: Manner, now: float) -> Verdict:
+def judge_cluster(
+    snapshot: HostedClusterSnapshot, settings: FakeSettings, now: float
+) -> AcceptanceVerdict:
     assert snapshot.cluster is not None
-    active, resume_time = reconciliation_active(snapshot.cluster, now)
-    secrets = _secret_problems(snapshot)
-    release = settings.release(snapshot.cluster)
+    active, resume_time = reconciliation_condition(snapshot.cluster, now)
+    secrets = _find_secret_problems(snapshot)
+    release = settings.find_release(snapshot.cluster)
     conditions = (
         active,
-        _valid_configuration(snapshot.cluster, secrets.get("sshKey", "")),
-        _supported(snapshot.cluster, settings),
-        _valid_release(snapshot, settings, release, secrets.get("pullSecret", "")),
+        _configuration_condition(snapshot.cluster, secrets.get("sshKey", "")),
+        _support_condition(snapshot.cluster, settings),
+        _release_condition(snapshot, settings, release, secrets.get("pullSecret", "")),
     )
-    next_check = earliest(resume_time, now + LOOK_AGAIN if secrets else None)
-    return Verdict(conditions, release, next_check)
+    next_check = earliest(resume_time, now + SECRET_RETRY_SECONDS if secrets else None)
+    return AcceptanceVerdict(conditions, release, next_check)
 
 
 def needs_inputs(cluster: Object) -> bool:
@@ -60,76 +62,89 @@ def needs_inputs(cluster: Object) -> bool:
     return False
 
 
-def completed_release(cluster: Object, settings: Manner) -> Release | None:
+def find_completed_release(cluster: Object, settings: FakeSettings) -> ReleaseImage | None:
     """The newest release that the control plane has fully rolled out."""
-    for entry in inside(status_of(cluster), "version", "history") or []:
+    for entry in get_nested(status_of(cluster), "version", "history") or []:
         if entry.get("state") == "Completed":
             return read_release(entry.get("image") or "", settings.control.releases)
     return None
 
 
-def reconciliation_active(thing: Object, now: float) -> tuple[Condition, float | None]:
+def reconciliation_condition(thing: Object, now: float) -> tuple[StatusCondition, float | None]:
     """Whether a HostedCluster or NodePool is paused, and until when."""
-    paused_until = inside(thing, "spec", "pausedUntil")
-    resume_time = moment(paused_until)
+    paused_until = get_nested(thing, "spec", "pausedUntil")
+    resume_time = parse_time(paused_until)
     if paused_until == "true" or (resume_time is not None and resume_time > now):
         message = (
             "until the field is removed" if paused_until == "true" else f"until {paused_until}"
         )
-        return _said("ReconciliationActive", False, "ReconciliationPaused", message), resume_time
+        return _make_condition(
+            "ReconciliationActive", False, "ReconciliationPaused", message
+        ), resume_time
     if paused_until and resume_time is None and paused_until != "false":
         message = f"spec.pausedUntil: {paused_until!r} is neither a time nor true"
-        return _said("ReconciliationActive", True, "InvalidPausedUntilValue", message), None
-    return _said("ReconciliationActive", True, "AsExpected", "Reconciliation is active"), None
+        return _make_condition(
+            "ReconciliationActive", True, "InvalidPausedUntilValue", message
+        ), None
+    return _make_condition(
+        "ReconciliationActive", True, "AsExpected", "Reconciliation is active"
+    ), None
 
 
-def _said(kind: str, good: bool, reason: str, message: str) -> Condition:
-    return Condition(kind, "True" if good else "False", reason, message)
+def _make_condition(kind: str, good: bool, reason: str, message: str) -> StatusCondition:
+    return StatusCondition(kind, "True" if good else "False", reason, message)
 
 
-def _valid_configuration(cluster: Object, secret: str) -> Condition:
-    problems = problems_of_cluster(cluster)
+def _configuration_condition(cluster: Object, secret: str) -> StatusCondition:
+    problems = find_cluster_problems(cluster)
     if secret:
         problems.append(secret)
     if problems:
-        return _said("ValidConfiguration", False, "InvalidConfiguration", "; ".join(problems))
-    return _said("ValidConfiguration", True, "AsExpected", "The configuration is valid")
+        return _make_condition(
+            "ValidConfiguration", False, "InvalidConfiguration", "; ".join(problems)
+        )
+    return _make_condition("ValidConfiguration", True, "AsExpected", "The configuration is valid")
 
 
-def _supported(cluster: Object, settings: Manner) -> Condition:
-    faults = settings.faults("HostedCluster", cluster)
+def _support_condition(cluster: Object, settings: FakeSettings) -> StatusCondition:
+    faults = settings.find_faults("HostedCluster", cluster)
     if "unsupported" in faults:
-        reason = faults.text("unsupported", "UnsupportedHostedCluster")
-        return _said("SupportedHostedCluster", False, reason, "not supported on this hub")
-    return _said("SupportedHostedCluster", True, "AsExpected", "The cluster is supported here")
+        reason = faults.get_text("unsupported", "UnsupportedHostedCluster")
+        return _make_condition("SupportedHostedCluster", False, reason, "not supported on this hub")
+    return _make_condition(
+        "SupportedHostedCluster", True, "AsExpected", "The cluster is supported here"
+    )
 
 
-def _valid_release(
-    snapshot: Seen, settings: Manner, release: Release | None, secret: str
-) -> Condition:
+def _release_condition(
+    snapshot: HostedClusterSnapshot,
+    settings: FakeSettings,
+    release: ReleaseImage | None,
+    secret: str,
+) -> StatusCondition:
     if secret:
-        return _said("ValidReleaseImage", False, "SecretNotFound", secret)
+        return _make_condition("ValidReleaseImage", False, "SecretNotFound", secret)
     assert snapshot.cluster is not None
-    image = inside(snapshot.cluster, "spec", "release", "image")
+    image = get_nested(snapshot.cluster, "spec", "release", "image")
     if release is None:
         message = f"{image} tells no version: use a tag such as :4.18.2-multi"
-        return _said("ValidReleaseImage", False, "InvalidImage", message)
-    problem = why_not_this_release(
-        release, snapshot.supported, completed_release(snapshot.cluster, settings)
+        return _make_condition("ValidReleaseImage", False, "InvalidImage", message)
+    problem = find_release_problem(
+        release, snapshot.supported, find_completed_release(snapshot.cluster, settings)
     )
     if problem:
-        return _said("ValidReleaseImage", False, "InvalidImage", problem)
-    return _said("ValidReleaseImage", True, "AsExpected", f"{image} is {release.version}")
+        return _make_condition("ValidReleaseImage", False, "InvalidImage", problem)
+    return _make_condition("ValidReleaseImage", True, "AsExpected", f"{image} is {release.version}")
 
 
-def _secret_problems(snapshot: Seen) -> dict[str, str]:
+def _find_secret_problems(snapshot: HostedClusterSnapshot) -> dict[str, str]:
     """Problems of the Secrets that were read, by the field that names the Secret."""
     problems = {}
     for field, key in (("pullSecret", ".dockerconfigjson"), ("sshKey", "id_rsa.pub")):
-        name = inside(snapshot.cluster, "spec", field, "name")
-        if not name or name not in snapshot.given:
+        name = get_nested(snapshot.cluster, "spec", field, "name")
+        if not name or name not in snapshot.input_keys:
             continue
-        keys = snapshot.given[name]
+        keys = snapshot.input_keys[name]
         if keys is None:
             problems[field] = f"spec.{field}: there is no Secret {name}"
         elif key not in keys:

@@ -19,11 +19,11 @@ class BadKubeconfig(ValueError):
 
 
 @dataclass(frozen=True)
-class Access:
+class ApiServerAccess:
     """One server and one user."""
 
     server: str
-    trust: ssl.SSLContext | bool
+    tls_context: ssl.SSLContext | bool
     token: str = field(default="", repr=False)
     token_file: str = ""
 
@@ -33,7 +33,7 @@ class Access:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def read_access(path: Path) -> Access:
+def read_access(path: Path) -> ApiServerAccess:
     """The current context of a kubeconfig file. BadKubeconfig says what is wrong."""
     try:
         document = yaml.safe_load(path.read_text())
@@ -43,27 +43,27 @@ def read_access(path: Path) -> Access:
         raise BadKubeconfig(
             f"{path} is not YAML"
         ) from None  # the parser's message quotes the content
-    context = _named(document, path, "contexts", "context", _get(document, "current-context"))
-    cluster = _named(document, path, "clusters", "cluster", _get(context, "cluster"))
-    user = _named(document, path, "users", "user", _get(context, "user"))
+    context = _find_entry(document, path, "contexts", "context", _get(document, "current-context"))
+    cluster = _find_entry(document, path, "clusters", "cluster", _get(context, "cluster"))
+    user = _find_entry(document, path, "users", "user", _get(context, "user"))
     server = str(_get(cluster, "server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise BadKubeconfig(f"{path}: the cluster's server is not an http or https URL")
     if _get(user, "exec") or _get(user, "auth-provider"):
         raise BadKubeconfig(f"{path}: the user needs a plugin; give a certificate or a token")
     token_file = _get(user, "tokenFile")
-    return Access(
+    return ApiServerAccess(
         server=server,
-        trust=_trust(path, cluster, user) if server.startswith("https:") else True,
+        tls_context=_make_tls_context(path, cluster, user) if server.startswith("https:") else True,
         token="" if token_file else str(_get(user, "token") or ""),
         token_file=str(path.parent / token_file) if token_file else "",
     )
 
 
-def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
-    authority = _content(path, cluster, "certificate-authority")
-    certificate = _content(path, user, "client-certificate")
-    key = _content(path, user, "client-key")
+def _make_tls_context(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
+    authority = _read_content(path, cluster, "certificate-authority")
+    certificate = _read_content(path, user, "client-certificate")
+    key = _read_content(path, user, "client-key")
     try:
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # no stricter than kubectl
@@ -82,7 +82,7 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
     return context
 
 
-def _content(path: Path, entry: Any, field_name: str) -> bytes:
+def _read_content(path: Path, entry: Any, field_name: str) -> bytes:
     """The content of a field: inline, else from the file that it names."""
     inline_data, file_name = _get(entry, f"{field_name}-data"), _get(entry, field_name)
     try:
@@ -95,7 +95,7 @@ def _content(path: Path, entry: Any, field_name: str) -> bytes:
         raise BadKubeconfig(f"{path}: cannot read {file_name}: {error.strerror}") from error
 
 
-def _named(document: Any, path: Path, table: str, field_name: str, name: Any) -> Any:
+def _find_entry(document: Any, path: Path, table: str, field_name: str, name: Any) -> Any:
     for entry in _get(document, table) or []:
         if _get(entry, "name") == name:
             return _get(entry, field_name) or {}

@@ -13,23 +13,23 @@ from boatyard.fakes.hypershift.names import (
     Object,
 )
 from boatyard.fakes.hypershift.objects import (
-    Condition,
+    StatusCondition,
     conditions_of,
     created_at,
     deleted_at,
-    inside,
+    format_time,
+    get_nested,
     is_true,
     labels_of,
-    moment,
     name_of,
+    parse_time,
     spec_of,
-    stamp,
     status_of,
     uid_of,
     write_conditions,
 )
-from boatyard.fakes.hypershift.observation import Manner
-from boatyard.fakes.hypershift.writes import Change, Decision, Report
+from boatyard.fakes.hypershift.snapshot import FakeSettings
+from boatyard.fakes.hypershift.writes import Decision, PatchObject, UpdateStatus
 
 # The states of an Agent, as the assisted service names them.
 DISCOVERING = "discovering-unbound"
@@ -44,8 +44,8 @@ LOST_FREE = "disconnected-unbound"
 UNBOUND = frozenset({"", DISCOVERING, FREE, LOST_FREE})
 
 
-def state_of(agent: Object) -> str:
-    return str(inside(status_of(agent), "debugInfo", "state") or "")
+def agent_state(agent: Object) -> str:
+    return str(get_nested(status_of(agent), "debugInfo", "state") or "")
 
 
 def is_free(agent: Object) -> bool:
@@ -55,19 +55,21 @@ def is_free(agent: Object) -> bool:
         and spec_of(agent).get("approved") is True
         and not spec_of(agent).get("clusterDeploymentName")
         and AGENT_MACHINE not in labels_of(agent)
-        and state_of(agent) == FREE
+        and agent_state(agent) == FREE
         and is_true(agent, "Validated")
     )
 
 
 def host_name(agent: Object) -> str:
-    hostname = spec_of(agent).get("hostname") or inside(status_of(agent), "inventory", "hostname")
+    hostname = spec_of(agent).get("hostname") or get_nested(
+        status_of(agent), "inventory", "hostname"
+    )
     return str(hostname or name_of(agent))
 
 
-def bind(agent: Object, machine: Object, home: str, deployment: str) -> Change:
+def bind_agent(agent: Object, machine: Object, home: str, deployment: str) -> PatchObject:
     """Binds a free agent to a machine."""
-    return Change(
+    return PatchObject(
         AGENTS,
         agent,
         {
@@ -80,8 +82,8 @@ def bind(agent: Object, machine: Object, home: str, deployment: str) -> Change:
     )
 
 
-def unbind(agent: Object) -> Change:
-    return Change(
+def unbind_agent(agent: Object) -> PatchObject:
+    return PatchObject(
         AGENTS,
         agent,
         {
@@ -98,34 +100,34 @@ def unbind(agent: Object) -> Change:
     )
 
 
-def play_agent(agent: Object, settings: Manner, now: float) -> Decision:
+def decide_agent(agent: Object, settings: FakeSettings, now: float) -> Decision:
     """Moves an Agent through its states, as far as they are due."""
     if deleted_at(agent) is not None:
         return Decision()
-    state, since = state_of(agent), _since(agent)
-    lost = "lost" in settings.faults("Agent", agent)
+    state, since = agent_state(agent), _state_start(agent)
+    lost = "lost" in settings.find_faults("Agent", agent)
     next_check = None
     # With no delays several states follow each other at the same time.
     while True:
-        next_state, stage = _next(state, agent, lost)
+        next_state, stage = _next_state(state, agent, lost)
         if next_state == state:
             break
-        due = since + settings.pace.of(stage, uid_of(agent)) if stage else now
+        due = since + settings.delays.seconds_for(stage, uid_of(agent)) if stage else now
         if now < due:
             next_check = due
             break
         state, since = next_state, now
-    status = _status(agent, state, since, now)
-    writes = () if _says(agent, status) else (Report(AGENTS, agent, status),)
+    status = _make_status(agent, state, since, now)
+    writes = () if _has_status(agent, status) else (UpdateStatus(AGENTS, agent, status),)
     return Decision(writes, next_check)
 
 
-def _since(agent: Object) -> float:
-    start_time = moment(inside(status_of(agent), "progress", "stageStartTime"))
+def _state_start(agent: Object) -> float:
+    start_time = parse_time(get_nested(status_of(agent), "progress", "stageStartTime"))
     return created_at(agent) if start_time is None else start_time
 
 
-def _next(state: str, agent: Object, lost: bool) -> tuple[str, str]:
+def _next_state(state: str, agent: Object, lost: bool) -> tuple[str, str]:
     """The next state, and the name of the delay before it; the same state when nothing changes."""
     has_cluster = bool(spec_of(agent).get("clusterDeploymentName"))
     if lost:
@@ -156,7 +158,7 @@ _READY = ("True", "AgentIsReady")
 _PASSING = ("True", "ValidationsPassing")
 _NOT_STARTED = ("False", "InstallationNotStarted")
 _UNBOUND = ("False", "Unbound")
-_SAID: Mapping[str, tuple[tuple[str, str], ...]] = {
+_CONDITIONS_BY_STATE: Mapping[str, tuple[tuple[str, str], ...]] = {
     DISCOVERING: (
         _UNBOUND,
         ("Unknown", "ValidationsUnknown"),
@@ -182,51 +184,51 @@ _SAID: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def _status(agent: Object, state: str, since: float, now: float) -> Object:
-    conditions = [Condition("SpecSynced", "True", "SyncOK")]
+def _make_status(agent: Object, state: str, since: float, now: float) -> Object:
+    conditions = [StatusCondition("SpecSynced", "True", "SyncOK")]
     if state in (LOST, LOST_FREE):
-        conditions.append(Condition("Connected", "False", "AgentIsDisconnected"))
+        conditions.append(StatusCondition("Connected", "False", "AgentIsDisconnected"))
         bound = ("True", "Bound") if state == LOST else _UNBOUND
         conditions += [
-            Condition("Bound", *bound),
-            Condition("Validated", "False", "ValidationsFailing"),
-            Condition("RequirementsMet", "False", "AgentNotReady"),
+            StatusCondition("Bound", *bound),
+            StatusCondition("Validated", "False", "ValidationsFailing"),
+            StatusCondition("RequirementsMet", "False", "AgentNotReady"),
         ]
         installed = state == LOST and is_true(agent, "Installed")
         installation = ("True", "InstallationCompleted") if installed else _NOT_STARTED
-        conditions.append(Condition("Installed", *installation))
+        conditions.append(StatusCondition("Installed", *installation))
     else:
-        conditions.append(Condition("Connected", "True", "AgentIsConnected"))
-        bound, valid, ready, done = _SAID[state]
+        conditions.append(StatusCondition("Connected", "True", "AgentIsConnected"))
+        bound, valid, ready, done = _CONDITIONS_BY_STATE[state]
         if ready == _READY and spec_of(agent).get("approved") is not True:
             ready = ("False", "AgentIsNotApproved")
         conditions += [
-            Condition("Bound", *bound),
-            Condition("Validated", *valid),
-            Condition("RequirementsMet", *ready),
-            Condition("Installed", *done),
+            StatusCondition("Bound", *bound),
+            StatusCondition("Validated", *valid),
+            StatusCondition("RequirementsMet", *ready),
+            StatusCondition("Installed", *done),
         ]
-    before = inside(status_of(agent), "progress", "stageStartTime")
-    same = state == state_of(agent)
+    before = get_nested(status_of(agent), "progress", "stageStartTime")
+    same = state == agent_state(agent)
     return {
         "conditions": write_conditions(conditions_of(agent), conditions, now),
         "debugInfo": {"state": state, "stateInfo": ""},
         "progress": {
             "currentStage": "Done" if state == JOINED else "",
-            "stageStartTime": before if same and before else stamp(since),
+            "stageStartTime": before if same and before else format_time(since),
         },
     }
 
 
-def _says(agent: Object, status: Object) -> bool:
+def _has_status(agent: Object, status: Object) -> bool:
     """Whether the Agent has this status already; fields that we do not write are ignored."""
     current_status: dict[str, Any] = status_of(agent)
-    return all(_within(current_status.get(field), expected) for field, expected in status.items())
+    return all(_contains(current_status.get(field), expected) for field, expected in status.items())
 
 
-def _within(actual: Any, expected: Any) -> bool:
+def _contains(actual: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
         return isinstance(actual, dict) and all(
-            _within(actual.get(field), value) for field, value in expected.items()
+            _contains(actual.get(field), value) for field, value in expected.items()
         )
     return bool(actual == expected)

@@ -10,20 +10,20 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-YEARS = 10
+VALIDITY_YEARS = 10
 
 
 def make_authority(now: float) -> tuple[str, str]:
     """Certificate and key of a new authority, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hypershift-player")])
-    builder = _builder(name, name, key, now).add_extension(
+    builder = _make_builder(name, name, key, now).add_extension(
         x509.BasicConstraints(ca=True, path_length=0), critical=True
     )
-    return _pem(builder.sign(key, hashes.SHA256())), _key_pem(key)
+    return _certificate_pem(builder.sign(key, hashes.SHA256())), _key_pem(key)
 
 
-def sign(authority: str, authority_key: str, host: str, now: float) -> str:
+def sign_server_certificate(authority: str, authority_key: str, host: str, now: float) -> str:
     """Certificate and key of a server at that host, in PEM, one after the other."""
     issuer = x509.load_pem_x509_certificate(authority.encode())
     signer = serialization.load_pem_private_key(authority_key.encode(), password=None)
@@ -31,14 +31,14 @@ def sign(authority: str, authority_key: str, host: str, now: float) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     builder = (
-        _builder(name, issuer.subject, key, now)
-        .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
+        _make_builder(name, issuer.subject, key, now)
+        .add_extension(x509.SubjectAlternativeName([_alternative_name(host)]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
-    return _pem(builder.sign(signer, hashes.SHA256())) + _key_pem(key)
+    return _certificate_pem(builder.sign(signer, hashes.SHA256())) + _key_pem(key)
 
 
-def _builder(
+def _make_builder(
     name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: float
 ) -> x509.CertificateBuilder:
     moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
@@ -49,18 +49,18 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(moment - datetime.timedelta(hours=1))
-        .not_valid_after(moment + datetime.timedelta(days=365 * YEARS))
+        .not_valid_after(moment + datetime.timedelta(days=365 * VALIDITY_YEARS))
     )
 
 
-def _alternative(host: str) -> x509.GeneralName:
+def _alternative_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _pem(certificate: x509.Certificate) -> str:
+def _certificate_pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 

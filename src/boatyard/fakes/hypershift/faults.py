@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from boatyard.fakes.hypershift.names import FAULT, Object
+from boatyard.fakes.hypershift.names import FAULT_ANNOTATION, Object
 from boatyard.fakes.hypershift.objects import annotations_of, name_of, namespace_of
 
 FAULTS: Mapping[str, Mapping[str, str]] = {
@@ -44,9 +44,14 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
     "Agent": {"lost": "it is never heard of again"},
 }
 
-_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-_VALUES = {"blocked": _REASON, "unsupported": _REASON, "slow": _NUMBER, "never-joins": _NUMBER}
+_REASON_PATTERN = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_NUMBER_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?")
+_VALUE_PATTERNS = {
+    "blocked": _REASON_PATTERN,
+    "unsupported": _REASON_PATTERN,
+    "slow": _NUMBER_PATTERN,
+    "never-joins": _NUMBER_PATTERN,
+}
 
 
 class BadFaults(ValueError):
@@ -54,7 +59,7 @@ class BadFaults(ValueError):
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedFaults:
     """The faults of one object."""
 
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -62,22 +67,22 @@ class Planted:
     def __contains__(self, fault: object) -> bool:
         return fault in self.faults
 
-    def text(self, fault: str, default: str) -> str:
+    def get_text(self, fault: str, default: str) -> str:
         return self.faults.get(fault) or default
 
-    def number(self, fault: str, default: float) -> float:
+    def get_number(self, fault: str, default: float) -> float:
         """The fault's number, `default` when it is planted without one, 0 when it is not planted."""
         if fault not in self.faults:
             return 0.0
         return float(self.faults[fault] or default)
 
     @property
-    def slowness(self) -> float:
-        return self.number("slow", 30)
+    def extra_seconds(self) -> float:
+        return self.get_number("slow", 30)
 
 
 @dataclass(frozen=True)
-class Rule:
+class FaultRule:
     """A fault for every object of a kind whose name and namespace match the patterns."""
 
     kind: str
@@ -86,7 +91,7 @@ class Rule:
     name: str = "*"
     namespace: str = "*"
 
-    def fits(self, kind: str, thing: Object) -> bool:
+    def matches(self, kind: str, thing: Object) -> bool:
         return (
             kind == self.kind
             and fnmatchcase(name_of(thing), self.name)
@@ -98,42 +103,44 @@ class Rule:
 class ControlFile:
     """The content of a control file: faults, and versions of images whose tag names none."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FaultRule, ...] = ()
     releases: Mapping[str, str] = field(default_factory=dict)
 
-    def on(self, kind: str, thing: Object) -> Planted:
+    def faults_of(self, kind: str, thing: Object) -> PlantedFaults:
         """The faults of an object; its annotation wins over rules. Faults that cannot be read are ignored."""
-        rule_faults = {rule.fault: rule.value for rule in self.rules if rule.fits(kind, thing)}
-        annotation = annotations_of(thing).get(FAULT, "")
-        return Planted({**rule_faults, **dict(_readable(kind, annotation))})
+        rule_faults = {rule.fault: rule.value for rule in self.rules if rule.matches(kind, thing)}
+        annotation = annotations_of(thing).get(FAULT_ANNOTATION, "")
+        return PlantedFaults({**rule_faults, **dict(_parse_readable_faults(kind, annotation))})
 
 
-def complaints(kind: str, thing: Object) -> list[str]:
+def find_fault_problems(kind: str, thing: Object) -> list[str]:
     """Problems of the faults in an object's annotation, for the log."""
     problems = []
-    for word in _words(annotations_of(thing).get(FAULT, "")):
+    for word in _split_words(annotations_of(thing).get(FAULT_ANNOTATION, "")):
         try:
-            read_fault(kind, word)
+            parse_fault(kind, word)
         except BadFaults as error:
             problems.append(str(error))
     return problems
 
 
-def read_fault(kind: str, word: str) -> tuple[str, str]:
+def parse_fault(kind: str, word: str) -> tuple[str, str]:
     """Name and value of one fault."""
     name, _, value = (part.strip() for part in word.partition("="))
     if name not in FAULTS[kind]:
         raise BadFaults(f"a {kind} has no fault {name!r}; it has {', '.join(FAULTS[kind])}")
     if value:
-        if name not in _VALUES:
+        if name not in _VALUE_PATTERNS:
             raise BadFaults(f"the fault {name} takes no value")
-        if not _VALUES[name].fullmatch(value):
-            expected_form = "a number" if _VALUES[name] is _NUMBER else "a CamelCase word"
+        if not _VALUE_PATTERNS[name].fullmatch(value):
+            expected_form = (
+                "a number" if _VALUE_PATTERNS[name] is _NUMBER_PATTERN else "a CamelCase word"
+            )
             raise BadFaults(f"the fault {name}={value}: say {expected_form}")
     return name, value
 
 
-def read_control_file(text: str) -> ControlFile:
+def parse_control_file(text: str) -> ControlFile:
     """The rules of a file in YAML or JSON. BadFaults names the place."""
     try:
         document = yaml.safe_load(text)
@@ -149,12 +156,12 @@ def read_control_file(text: str) -> ControlFile:
     if not isinstance(releases, dict):
         raise BadFaults("releases: not a mapping of image to version")
     return ControlFile(
-        rules=tuple(_rule(index, entry) for index, entry in enumerate(faults)),
+        rules=tuple(_parse_rule(index, entry) for index, entry in enumerate(faults)),
         releases={str(image): str(version) for image, version in releases.items()},
     )
 
 
-def _rule(index: int, entry: Any) -> Rule:
+def _parse_rule(index: int, entry: Any) -> FaultRule:
     path = f"faults[{index}]"
     if not isinstance(entry, dict) or not set(entry) <= {"kind", "name", "namespace", "fault"}:
         raise BadFaults(f"{path}: say `kind`, `fault`, and perhaps `name` and `namespace`")
@@ -162,10 +169,10 @@ def _rule(index: int, entry: Any) -> Rule:
     if kind not in FAULTS:
         raise BadFaults(f"{path}.kind is {kind}; say one of {', '.join(FAULTS)}")
     try:
-        fault, value = read_fault(kind, str(entry.get("fault") or ""))
+        fault, value = parse_fault(kind, str(entry.get("fault") or ""))
     except BadFaults as error:
         raise BadFaults(f"{path}.fault: {error}") from None
-    return Rule(
+    return FaultRule(
         kind=kind,
         fault=fault,
         value=value,
@@ -174,16 +181,16 @@ def _rule(index: int, entry: Any) -> Rule:
     )
 
 
-def _readable(kind: str, text: str) -> list[tuple[str, str]]:
+def _parse_readable_faults(kind: str, text: str) -> list[tuple[str, str]]:
     faults = []
-    for word in _words(text):
+    for word in _split_words(text):
         try:
-            faults.append(read_fault(kind, word))
+            faults.append(parse_fault(kind, word))
         except BadFaults:
             continue  # `complaints` reports it
     return faults
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     # HyperShift's pattern allows a comma in a reason; such a reason cannot be planted here.
     return [word.strip() for word in text.split(",") if word.strip()]

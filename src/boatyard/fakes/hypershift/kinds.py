@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Kind:
+class ObjectKind:
     """One kind: its group, version and names."""
 
     name: str
@@ -29,10 +29,10 @@ class Kind:
 
 
 HYPERSHIFT = "hypershift.openshift.io"
-CLUSTERS = Kind("HostedCluster", "hostedclusters", "v1beta1", HYPERSHIFT)
-POOLS = Kind("NodePool", "nodepools", "v1beta1", HYPERSHIFT)
-MACHINES = Kind("Machine", "machines", "v1beta1", "cluster.x-k8s.io")
-AGENTS = Kind("Agent", "agents", "v1beta1", "agent-install.openshift.io")
-NAMESPACES = Kind("Namespace", "namespaces", "v1", namespaced=False)
-SECRETS = Kind("Secret", "secrets", "v1")
-CONFIG_MAPS = Kind("ConfigMap", "configmaps", "v1")
+CLUSTERS = ObjectKind("HostedCluster", "hostedclusters", "v1beta1", HYPERSHIFT)
+POOLS = ObjectKind("NodePool", "nodepools", "v1beta1", HYPERSHIFT)
+MACHINES = ObjectKind("Machine", "machines", "v1beta1", "cluster.x-k8s.io")
+AGENTS = ObjectKind("Agent", "agents", "v1beta1", "agent-install.openshift.io")
+NAMESPACES = ObjectKind("Namespace", "namespaces", "v1", namespaced=False)
+SECRETS = ObjectKind("Secret", "secrets", "v1")
+CONFIG_MAPS = ObjectKind("ConfigMap", "configmaps", "v1")

@@ -10,9 +10,11 @@ Object = dict[str, Any]
 # --- HyperShift ---
 FINALIZER = "hypershift.openshift.io/finalizer"
 NODE_POOL = "hypershift.openshift.io/nodePool"  # on a Machine: namespace/name of its pool
-HOSTED = "hypershift.openshift.io/hosted-control-plane"  # label of a control plane's namespace
-SYSTEM = "hypershift"  # the namespace HyperShift itself lives in
-SUPPORTED = "supported-versions"
+HOSTED_LABEL = (
+    "hypershift.openshift.io/hosted-control-plane"  # label of a control plane's namespace
+)
+SYSTEM_NAMESPACE = "hypershift"  # the namespace HyperShift itself lives in
+SUPPORTED_VERSIONS = "supported-versions"
 
 # --- Cluster API ---
 MACHINE_FINALIZER = "machine.cluster.x-k8s.io"
@@ -26,12 +28,12 @@ AGENT_MACHINE_NAMESPACE = "agentMachineRefNamespace"
 AGENT_DEPLOYMENT = "agent-install.openshift.io/clusterdeployment-namespace"
 
 # --- the fake's own ---
-FAULT = "player.boatyard.io/fault"
-PLAYED_FOR = "player.boatyard.io/cluster"  # label of the Secrets that the fake creates
-NUMBER = "player.boatyard.io/machine-number"
-LAST_NUMBER = "player.boatyard.io/last-machine-number"
+FAULT_ANNOTATION = "player.boatyard.io/fault"
+CLUSTER_UID_LABEL = "player.boatyard.io/cluster"  # label of the Secrets that the fake creates
+MACHINE_NUMBER = "player.boatyard.io/machine-number"
+LAST_MACHINE_NUMBER = "player.boatyard.io/last-machine-number"
 UPDATING_SINCE = "player.boatyard.io/updating-since"
-ANSWERED_AT = "player.boatyard.io/server"  # of a kubeconfig Secret
+SERVER_ANNOTATION = "player.boatyard.io/server"  # of a kubeconfig Secret
 
 
 def control_plane_namespace(namespace: str, name: str) -> str:

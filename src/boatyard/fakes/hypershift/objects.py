@@ -23,7 +23,7 @@ def uid_of(thing: Object) -> str:
     return str(thing["metadata"].get("uid") or "")
 
 
-def version_of(thing: Object) -> str:
+def resource_version_of(thing: Object) -> str:
     return str(thing["metadata"].get("resourceVersion") or "")
 
 
@@ -52,15 +52,15 @@ def status_of(thing: Object) -> Object:
 
 
 def created_at(thing: Object) -> float:
-    return moment(thing["metadata"].get("creationTimestamp")) or 0.0
+    return parse_time(thing["metadata"].get("creationTimestamp")) or 0.0
 
 
 def deleted_at(thing: Object) -> float | None:
     """When its deletion was requested; None when it was not."""
-    return moment(thing["metadata"].get("deletionTimestamp"))
+    return parse_time(thing["metadata"].get("deletionTimestamp"))
 
 
-def inside(thing: Any, *path: str) -> Any:
+def get_nested(thing: Any, *path: str) -> Any:
     """A nested field; None when any part of the path is missing."""
     for part in path:
         if not isinstance(thing, dict):
@@ -69,7 +69,7 @@ def inside(thing: Any, *path: str) -> Any:
     return thing
 
 
-def moment(text: Any) -> float | None:
+def parse_time(text: Any) -> float | None:
     """Seconds since the epoch of a time in text form; None when the text is missing or no time."""
     if not isinstance(text, str) or not text:
         return None
@@ -80,7 +80,7 @@ def moment(text: Any) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def stamp(at: float) -> str:
+def format_time(at: float) -> str:
     """A time as Kubernetes writes it: whole seconds."""
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -99,7 +99,7 @@ def short_hash(*words: object) -> str:
 
 
 @dataclass(frozen=True)
-class Condition:
+class StatusCondition:
     """A condition to write."""
 
     type: str
@@ -109,7 +109,7 @@ class Condition:
     severity: str = ""
 
     @property
-    def true(self) -> bool:
+    def is_true(self) -> bool:
         return self.status == "True"
 
 
@@ -131,12 +131,12 @@ def true_since(thing: Object, kind: str) -> float | None:
     condition = find_condition(conditions_of(thing), kind)
     if condition is None or condition.get("status") != "True":
         return None
-    return moment(condition.get("lastTransitionTime")) or 0.0
+    return parse_time(condition.get("lastTransitionTime")) or 0.0
 
 
 def write_conditions(
     old: Sequence[Object],
-    conditions: Iterable[Condition],
+    conditions: Iterable[StatusCondition],
     now: float,
     generation: int | None = None,
 ) -> list[Object]:
@@ -151,7 +151,7 @@ def write_conditions(
         entry: Object = {
             "type": condition.type,
             "status": condition.status,
-            "lastTransitionTime": since or stamp(now),
+            "lastTransitionTime": since or format_time(now),
             "reason": condition.reason,
         }
         if condition.message or generation is not None:

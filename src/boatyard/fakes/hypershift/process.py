@@ -11,28 +11,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from boatyard.fakes.hypershift.access import BadKubeconfig, read_access
-from boatyard.fakes.hypershift.api import Api, ApiError
-from boatyard.fakes.hypershift.controller import Player
-from boatyard.fakes.hypershift.faults import BadFaults, ControlFile, read_control_file
-from boatyard.fakes.hypershift.guest_api import (
+from boatyard.fakes.hypershift.api_client import ApiError, ApiServerClient
+from boatyard.fakes.hypershift.controller import FakeHyperShift
+from boatyard.fakes.hypershift.faults import BadFaults, ControlFile, parse_control_file
+from boatyard.fakes.hypershift.hosted_api import (
     BadAddress,
-    answer_for,
-    keep_authority,
-    read_address,
+    ensure_authority,
+    parse_address,
+    serve_hosted_apis,
 )
 from boatyard.fakes.hypershift.kinds import CLUSTERS
-from boatyard.fakes.hypershift.observation import Answering, Manner
-from boatyard.fakes.hypershift.pace import Pace
+from boatyard.fakes.hypershift.snapshot import FakeSettings, HostedApiAddress
+from boatyard.fakes.hypershift.stage_delays import StageDelays
 
 logger = logging.getLogger(__name__)
 
-LOOK_AT_FILE = 0.25
+FILE_POLL_SECONDS = 0.25
 
 
-async def play(
+async def run_fake(
     kubeconfig: Path,
     *,
-    pace: Pace,
+    delays: StageDelays,
     faults: Path | None,
     answer: str,
     make_word: Callable[[], str],
@@ -46,20 +46,22 @@ async def play(
     are followed; one that cannot be read changes nothing.
     """
     access = read_access(kubeconfig)
-    settings = Manner(pace, _read(faults), make_word)
-    async with Api(access) as api:
+    settings = FakeSettings(delays, _read_control_file(faults), make_word)
+    async with ApiServerClient(access) as api:
         await _check_access(api, kubeconfig)
-        async with _staged(api, settings, answer) as player, asyncio.TaskGroup() as tasks:
+        async with _open_fake(api, settings, answer) as player, asyncio.TaskGroup() as tasks:
             playing = player.run(lambda: on_ready(access.server))
             running = [tasks.create_task(playing, name="player")]
             if faults is not None:
-                running.append(tasks.create_task(_follow(player, faults), name="control file"))
+                running.append(
+                    tasks.create_task(_watch_control_file(player, faults), name="control file")
+                )
             await stop.wait()
             for task in running:
                 task.cancel()
 
 
-async def _check_access(api: Api, kubeconfig: Path) -> None:
+async def _check_access(api: ApiServerClient, kubeconfig: Path) -> None:
     """Raises BadKubeconfig when the server refuses the user. A server that is only away may come back."""
     try:
         await api.list(CLUSTERS, {})
@@ -70,60 +72,66 @@ async def _check_access(api: Api, kubeconfig: Path) -> None:
             ) from error
 
 
-def clock() -> float:
+def wall_clock() -> float:
     # Wall-clock time, because the objects carry it: what is under way goes on after a restart.
     return time.time()  # noqa: TID251 - the player is the outside world, with a clock of its own
 
 
 @contextlib.asynccontextmanager
-async def _staged(api: Api, settings: Manner, answer: str) -> AsyncIterator[Player]:
+async def _open_fake(
+    api: ApiServerClient, settings: FakeSettings, answer: str
+) -> AsyncIterator[FakeHyperShift]:
     """The fake, with a server for its hosted API servers if `answer` is set."""
     if not answer:
-        yield Player(api, settings, clock)
+        yield FakeHyperShift(api, settings, wall_clock)
         return
-    host, port = read_address(answer)
-    authority = await _authority(api)
-    player = Player(api, replace(settings, answering=Answering(answer, authority[0])), clock)
+    host, port = parse_address(answer)
+    authority = await _wait_for_authority(api)
+    player = FakeHyperShift(
+        api, replace(settings, hosted_api=HostedApiAddress(answer, authority[0])), wall_clock
+    )
     async with contextlib.AsyncExitStack() as stack:
         try:
-            opened = answer_for(player.hosted, host, port, authority, clock())
+            opened = serve_hosted_apis(
+                player.find_hosted_cluster, host, port, authority, wall_clock()
+            )
             await stack.enter_async_context(opened)
         except OSError as error:
             raise BadAddress(f"cannot answer on {answer}: {error.strerror or error}") from error
         yield player
 
 
-async def _authority(api: Api) -> tuple[str, str]:
+async def _wait_for_authority(api: ApiServerClient) -> tuple[str, str]:
     """The hub's certificate authority; waits until the API server answers."""
     while True:
         try:
-            return await keep_authority(api, clock())
+            return await ensure_authority(api, wall_clock())
         except ApiError as error:
             logger.warning("certificate authority not ready", extra={"why": str(error)})
             await asyncio.sleep(1)
 
 
-async def _follow(player: Player, path: Path) -> None:
-    last_edition = _edition(path)
+async def _watch_control_file(player: FakeHyperShift, path: Path) -> None:
+    last_edition = _file_version(path)
     while True:
-        await asyncio.sleep(LOOK_AT_FILE)
-        edition = _edition(path)
+        await asyncio.sleep(FILE_POLL_SECONDS)
+        edition = _file_version(path)
         if edition == last_edition:
             continue
         last_edition = edition
         try:
-            player.follow(_read(path))
+            player.use_control_file(_read_control_file(path))
             logger.info("control file read", extra={"path": str(path)})
         except BadFaults as error:
             logger.warning("control file not understood", extra={"why": str(error)})
 
 
-def _read(path: Path | None) -> ControlFile:
+def _read_control_file(path: Path | None) -> ControlFile:
     """The content of the control file; an empty one when the file does not exist."""
     if path is None:
         return ControlFile()
     try:
-        return read_control_file(path.read_text())
+        return parse_control_file(path.read_text())
     except FileNotFoundError:
         return ControlFile()
     except OSError as error:
@@ -132,7 +140,7 @@ def _read(path: Path | None) -> ControlFile:
         raise BadFaults(f"{path}: {error}") from None
 
 
-def _edition(path: Path) -> tuple[int, int, int] | None:
+def _file_version(path: Path) -> tuple[int, int, int] | None:
     try:
         stat = path.stat()
     except OSError:

@@ -9,20 +9,20 @@ from itertools import combinations
 
 from boatyard.fakes.hypershift.names import Object, control_plane_namespace
 from boatyard.fakes.hypershift.objects import (
-    inside,
+    get_nested,
     name_of,
     namespace_of,
     spec_of,
 )
 
 SERVICES = ("APIServer", "OAuthServer", "Konnectivity", "Ignition")
-PLAYED = ("Agent", "KubeVirt", "None")
-LONGEST_LABEL = 63
+SUPPORTED_PLATFORMS = ("Agent", "KubeVirt", "None")
+MAX_LABEL_LENGTH = 63
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def problems_of_cluster(cluster: Object) -> list[str]:
+def find_cluster_problems(cluster: Object) -> list[str]:
     """Why a HostedCluster cannot be carried out, field by field; empty when it can."""
     spec = spec_of(cluster)
     return [
@@ -34,27 +34,27 @@ def problems_of_cluster(cluster: Object) -> list[str]:
     ]
 
 
-def problems_of_pool(pool: Object, cluster: Object) -> list[str]:
+def find_pool_problems(pool: Object, cluster: Object) -> list[str]:
     """Why a NodePool's machines cannot be made; empty when they can."""
     return list(_pool_problems(spec_of(pool), spec_of(cluster)))
 
 
 def _name_problems(cluster: Object) -> Iterator[str]:
     namespace = control_plane_namespace(namespace_of(cluster), name_of(cluster))
-    if len(namespace) > LONGEST_LABEL:
+    if len(namespace) > MAX_LABEL_LENGTH:
         yield (
             f"metadata.name: the control plane's namespace {namespace} "
-            f"would be longer than {LONGEST_LABEL} characters"
+            f"would be longer than {MAX_LABEL_LENGTH} characters"
         )
 
 
 def _platform_problems(spec: Object) -> Iterator[str]:
-    kind = inside(spec, "platform", "type")
-    if kind not in PLAYED:
-        yield f"spec.platform.type: {kind} is not played here; {', '.join(PLAYED)} are"
-    if kind == "Agent" and not inside(spec, "platform", "agent", "agentNamespace"):
+    kind = get_nested(spec, "platform", "type")
+    if kind not in SUPPORTED_PLATFORMS:
+        yield f"spec.platform.type: {kind} is not played here; {', '.join(SUPPORTED_PLATFORMS)} are"
+    if kind == "Agent" and not get_nested(spec, "platform", "agent", "agentNamespace"):
         yield "spec.platform.agent.agentNamespace: required with platform type Agent"
-    if kind == "KubeVirt" and inside(spec, "platform", "kubevirt") is None:
+    if kind == "KubeVirt" and get_nested(spec, "platform", "kubevirt") is None:
         yield "spec.platform.kubevirt: required with platform type KubeVirt"
 
 
@@ -67,7 +67,7 @@ def _service_problems(spec: Object) -> Iterator[str]:
         if not counts[service]:
             yield f"spec.services: {service} is not published"
     hosts = Counter(
-        inside(entry, "servicePublishingStrategy", "route", "hostname") for entry in published
+        get_nested(entry, "servicePublishingStrategy", "route", "hostname") for entry in published
     )
     for host, times in hosts.items():
         if host and times > 1:
@@ -75,9 +75,9 @@ def _service_problems(spec: Object) -> Iterator[str]:
 
 
 def _network_problems(spec: Object) -> Iterator[str]:
-    networks: list[tuple[str, Network]] = []
+    networks: list[tuple[str, IpNetwork]] = []
     for field in ("machineNetwork", "clusterNetwork", "serviceNetwork"):
-        for entry in inside(spec, "networking", field) or []:
+        for entry in get_nested(spec, "networking", field) or []:
             try:
                 networks.append((field, ipaddress.ip_network(entry["cidr"], strict=False)))
             except (ValueError, KeyError, TypeError):
@@ -88,15 +88,18 @@ def _network_problems(spec: Object) -> Iterator[str]:
 
 
 def _encryption_problems(spec: Object) -> Iterator[str]:
-    kind = inside(spec, "secretEncryption", "type")
+    kind = get_nested(spec, "secretEncryption", "type")
     key = {"aescbc": "aescbc", "kms": "kms"}.get(kind or "")
-    if key and not inside(spec, "secretEncryption", key):
+    if key and not get_nested(spec, "secretEncryption", key):
         yield f"spec.secretEncryption.{key}: required with type {kind}"
 
 
 def _pool_problems(spec: Object, cluster: Object) -> Iterator[str]:
-    kind, cluster_kind = inside(spec, "platform", "type"), inside(cluster, "platform", "type")
+    kind, cluster_kind = (
+        get_nested(spec, "platform", "type"),
+        get_nested(cluster, "platform", "type"),
+    )
     if kind != cluster_kind:
         yield f"spec.platform.type: {kind} in a cluster of platform {cluster_kind}"
-    if kind == "KubeVirt" and not inside(spec, "platform", "kubevirt", "rootVolume"):
+    if kind == "KubeVirt" and not get_nested(spec, "platform", "kubevirt", "rootVolume"):
         yield "spec.platform.kubevirt.rootVolume: required with platform type KubeVirt"

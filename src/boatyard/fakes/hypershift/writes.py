@@ -5,57 +5,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from boatyard.fakes.hypershift.kinds import Kind
+from boatyard.fakes.hypershift.kinds import ObjectKind
 from boatyard.fakes.hypershift.names import Object
 from boatyard.fakes.hypershift.objects import (
     finalizers_of,
     name_of,
     namespace_of,
+    resource_version_of,
     uid_of,
-    version_of,
 )
 
 
 @dataclass(frozen=True)
-class Create:
+class CreateObject:
     """Creates an object. An existing one of that name is accepted; `adopt` is then merged into it."""
 
-    kind: Kind
+    kind: ObjectKind
     body: Object
-    adopt: Object | None = None
+    merge_if_exists: Object | None = None
 
 
 @dataclass(frozen=True)
-class Change:
+class PatchObject:
     """Merges a patch into an object, if the object is unchanged."""
 
-    kind: Kind
-    seen: Object
+    kind: ObjectKind
+    current: Object
     patch: Object
 
 
 @dataclass(frozen=True)
-class Report:
+class UpdateStatus:
     """Writes the whole status of an object, if the object is unchanged. Fields that are left out are removed."""
 
-    kind: Kind
-    seen: Object
+    kind: ObjectKind
+    current: Object
     status: Object
 
 
 @dataclass(frozen=True)
-class Remove:
+class DeleteObject:
     """Requests the deletion of this object, by uid. An object that is deleted already is accepted."""
 
-    kind: Kind
-    seen: Object
+    kind: ObjectKind
+    current: Object
 
     @property
     def uid(self) -> str:
-        return uid_of(self.seen)
+        return uid_of(self.current)
 
 
-Write = Create | Change | Report | Remove
+Write = CreateObject | PatchObject | UpdateStatus | DeleteObject
 
 
 @dataclass(frozen=True)
@@ -63,35 +63,40 @@ class Decision:
     """What to write now, in this order, and when to decide again even if nothing changes."""
 
     writes: tuple[Write, ...] = ()
-    look_at: float | None = None
+    next_check: float | None = None
     wants_agents: bool = False  # a machine waits for a free agent
 
 
-def guarded(thing: Object, patch: Object) -> Object:
+def with_resource_version(thing: Object, patch: Object) -> Object:
     """The patch with the resource version to which it may be applied."""
-    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(thing)}
+    metadata: dict[str, Any] = {
+        **patch.get("metadata", {}),
+        "resourceVersion": resource_version_of(thing),
+    }
     return {**patch, "metadata": metadata}
 
 
-def add_finalizer(kind: Kind, thing: Object, finalizer: str, **more: Any) -> Change | None:
+def add_finalizer(
+    kind: ObjectKind, thing: Object, finalizer: str, **more: Any
+) -> PatchObject | None:
     """Adds a finalizer, with `more` in the same patch; None when there is nothing to change."""
     patch: Object = dict(more)
     if finalizer not in finalizers_of(thing):
         metadata = patch.setdefault("metadata", {})
         metadata["finalizers"] = [*finalizers_of(thing), finalizer]
-    return Change(kind, thing, patch) if patch else None
+    return PatchObject(kind, thing, patch) if patch else None
 
 
-def drop_finalizer(kind: Kind, thing: Object, finalizer: str) -> Change | None:
+def remove_finalizer(kind: ObjectKind, thing: Object, finalizer: str) -> PatchObject | None:
     if finalizer not in finalizers_of(thing):
         return None
     finalizers = [name for name in finalizers_of(thing) if name != finalizer]
-    return Change(kind, thing, {"metadata": {"finalizers": finalizers}})
+    return PatchObject(kind, thing, {"metadata": {"finalizers": finalizers}})
 
 
-def place_of(write: Write) -> tuple[Kind, str, str]:
+def target_of(write: Write) -> tuple[ObjectKind, str, str]:
     """Kind, namespace and name of what is written."""
-    thing = write.body if isinstance(write, Create) else write.seen
+    thing = write.body if isinstance(write, CreateObject) else write.current
     return write.kind, namespace_of(thing), name_of(thing)
 
 

@@ -11,14 +11,16 @@ from boatyard.model.outcome import Outcome
 
 
 @dataclass(frozen=True)
-class Host:
+class InventoryHost:
     name: str
     host_type: str
     facts: Mapping[str, str] = field(default_factory=dict)  # rack, switch, port, mac …
 
 
 class Inventory(Driver, Protocol):
-    async def list_free(self, host_type: str, limit: int, seed: str = "") -> Sequence[Host]:
+    async def list_free(
+        self, host_type: str, limit: int, seed: str = ""
+    ) -> Sequence[InventoryHost]:
         """Up to `limit` hosts of the type that nobody holds, by name, from the start or, with a
         seed, from a place of the seed's own and then round: so that many claimers rarely meet.
 

@@ -7,14 +7,16 @@ from functools import lru_cache
 
 from google.protobuf.descriptor import Descriptor
 
-from boatyard.ledger.filters.check import Checker, field_of
+from boatyard.ledger.filters.check import Checker, find_field
 from boatyard.ledger.filters.conditions import OrderBy, Parameters, Predicate
-from boatyard.ledger.filters.fields import SQL_TYPES, Kind, Path
-from boatyard.ledger.filters.parse import MAX_BYTES, parse
+from boatyard.ledger.filters.fields import SQL_TYPES, FieldPath, ValueKind
+from boatyard.ledger.filters.parse import MAX_BYTES, parse_filter
 from boatyard.model.errors import Refused
 
 _MAX_KEYS = 8
-_KEY = re.compile(r"(?P<path>[A-Za-z_][\w.]*)(?:\s+(?P<way>asc|desc))?", re.ASCII | re.IGNORECASE)
+_KEY_PATTERN = re.compile(
+    r"(?P<path>[A-Za-z_][\w.]*)(?:\s+(?P<way>asc|desc))?", re.ASCII | re.IGNORECASE
+)
 
 
 @lru_cache(maxsize=1024)
@@ -24,40 +26,40 @@ def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") ->
     A filter can use the fields of the descriptor, except secret ones.
     """
     checker = Checker(descriptor, variable)
-    node = checker.condition(parse(text))
-    return Predicate(node.sql, node.match(), frozenset(checker.mentioned))
+    node = checker.check_condition(parse_filter(text))
+    return Predicate(node.sql, node.match(), frozenset(checker.mentioned_fields))
 
 
 @lru_cache(maxsize=256)
 def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> tuple[OrderBy, ...]:
     """Compiles keys such as `metadata.name desc, this.spec.version`. Refused when a key cannot be sorted by."""
     if len(text) > MAX_BYTES:
-        raise _refused(f"it is longer than {MAX_BYTES}")
+        raise _make_refusal(f"it is longer than {MAX_BYTES}")
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if len(parts) > _MAX_KEYS:
-        raise _refused(f"it has more than {_MAX_KEYS} keys")
-    return tuple(_key(part, descriptor, variable) for part in parts)
+        raise _make_refusal(f"it has more than {_MAX_KEYS} keys")
+    return tuple(_compile_key(part, descriptor, variable) for part in parts)
 
 
-def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
-    match = _KEY.fullmatch(part)
+def _compile_key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
+    match = _KEY_PATTERN.fullmatch(part)
     if match is None:
-        raise _refused(f"{part[:100]!r} is not a field, with or without asc or desc")
-    path = Path(Kind.MESSAGE, message=descriptor)
+        raise _make_refusal(f"{part[:100]!r} is not a field, with or without asc or desc")
+    path = FieldPath(ValueKind.MESSAGE, message=descriptor)
     for name in match["path"].removeprefix(f"{variable}.").split("."):
         try:
-            path = field_of(path, name)
+            path = find_field(path, name)
         except ValueError as error:
-            raise _refused(str(error)) from error
+            raise _make_refusal(str(error)) from error
     if path.kind not in SQL_TYPES:
-        raise _refused(f"{path.dotted} is a {path.kind.value}, which has no order")
+        raise _make_refusal(f"{path.dotted} is a {path.kind.value}, which has no order")
 
     def sql(parameters: Parameters) -> str:
-        collate = ' collate "C"' if path.kind is Kind.STRING else ""
+        collate = ' collate "C"' if path.kind is ValueKind.STRING else ""
         return path.value(parameters) + collate
 
     return OrderBy(sql, descending=(match["way"] or "").lower() == "desc")
 
 
-def _refused(message: str) -> Refused:
+def _make_refusal(message: str) -> Refused:
     return Refused(f"bad order: {message}", reason="BadOrder")

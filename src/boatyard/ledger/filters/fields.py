@@ -14,7 +14,7 @@ from boatyard.ledger.filters.conditions import Parameters
 Getter = Callable[[Any], Any]
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     BOOL = "bool"
     INT = "int"
     ENUM = "enum"
@@ -38,27 +38,27 @@ class Absent:
 ABSENT = Absent()
 
 # How a value of a kind is read from JSON text, bound as a parameter, and what it is when nothing is stored.
-SQL_TYPES: Mapping[Kind, str] = {
-    Kind.BOOL: "boolean",
-    Kind.INT: "bigint",
-    Kind.ENUM: "bigint",
-    Kind.DOUBLE: "double precision",
-    Kind.STRING: "text",
-    Kind.TIMESTAMP: "timestamptz",
+SQL_TYPES: Mapping[ValueKind, str] = {
+    ValueKind.BOOL: "boolean",
+    ValueKind.INT: "bigint",
+    ValueKind.ENUM: "bigint",
+    ValueKind.DOUBLE: "double precision",
+    ValueKind.STRING: "text",
+    ValueKind.TIMESTAMP: "timestamptz",
 }
-_DEFAULT_SQL: Mapping[Kind, str] = {
-    Kind.BOOL: "false",
-    Kind.INT: "0",
-    Kind.ENUM: "0",
-    Kind.DOUBLE: "0",
-    Kind.STRING: "''",
+_DEFAULT_SQL: Mapping[ValueKind, str] = {
+    ValueKind.BOOL: "false",
+    ValueKind.INT: "0",
+    ValueKind.ENUM: "0",
+    ValueKind.DOUBLE: "0",
+    ValueKind.STRING: "''",
 }
-DEFAULTS: Mapping[Kind, Any] = {
-    Kind.BOOL: False,
-    Kind.INT: 0,
-    Kind.ENUM: 0,
-    Kind.DOUBLE: 0.0,
-    Kind.STRING: "",
+DEFAULTS: Mapping[ValueKind, Any] = {
+    ValueKind.BOOL: False,
+    ValueKind.INT: 0,
+    ValueKind.ENUM: 0,
+    ValueKind.DOUBLE: 0.0,
+    ValueKind.STRING: "",
 }
 
 # Paths with a column of their own, all kinds alike.
@@ -74,56 +74,71 @@ _COLUMNS: Mapping[tuple[str, ...], str] = {
     ("spec", "template", "id"): "template",
     ("spec", "version", "id"): "cluster_version",
 }
+# JSON paths of references that have a column of their own: a search for referrers uses its index.
+REFERENCE_COLUMNS: Mapping[str, str] = {
+    f"$.{'.'.join(path)}": column
+    for path, column in _COLUMNS.items()
+    if len(path) > 1 and path[-1] == "id"
+}
 # Columns that may also hold something else, or leave something out: their index narrows a search, the JSON decides.
-_HINTS: Mapping[tuple[str, ...], str] = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
+_HINT_COLUMNS: Mapping[tuple[str, ...], str] = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
 
-_KINDS = {
-    FieldDescriptor.CPPTYPE_BOOL: Kind.BOOL,
-    FieldDescriptor.CPPTYPE_INT32: Kind.INT,
-    FieldDescriptor.CPPTYPE_INT64: Kind.INT,
-    FieldDescriptor.CPPTYPE_UINT32: Kind.INT,
-    FieldDescriptor.CPPTYPE_UINT64: Kind.INT,
-    FieldDescriptor.CPPTYPE_FLOAT: Kind.DOUBLE,
-    FieldDescriptor.CPPTYPE_DOUBLE: Kind.DOUBLE,
-    FieldDescriptor.CPPTYPE_ENUM: Kind.ENUM,
-    FieldDescriptor.CPPTYPE_STRING: Kind.STRING,
+_KINDS_BY_CPP_TYPE = {
+    FieldDescriptor.CPPTYPE_BOOL: ValueKind.BOOL,
+    FieldDescriptor.CPPTYPE_INT32: ValueKind.INT,
+    FieldDescriptor.CPPTYPE_INT64: ValueKind.INT,
+    FieldDescriptor.CPPTYPE_UINT32: ValueKind.INT,
+    FieldDescriptor.CPPTYPE_UINT64: ValueKind.INT,
+    FieldDescriptor.CPPTYPE_FLOAT: ValueKind.DOUBLE,
+    FieldDescriptor.CPPTYPE_DOUBLE: ValueKind.DOUBLE,
+    FieldDescriptor.CPPTYPE_ENUM: ValueKind.ENUM,
+    FieldDescriptor.CPPTYPE_STRING: ValueKind.STRING,
 }
 _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 @dataclass(frozen=True)
-class Path:
+class FieldPath:
     """A path in a message: names of fields and keys of maps. The empty path is the message itself."""
 
-    kind: Kind
+    kind: ValueKind
     steps: tuple[str, ...] = ()
     keyed: tuple[bool, ...] = ()  # which of the steps are keys of a map
     message: Descriptor | None = None  # of a MESSAGE, and of the items of a LIST or MAP of messages
     enum: EnumDescriptor | None = None
-    item: Kind | None = None  # of a LIST, and of the values of a MAP
+    item: ValueKind | None = None  # of a LIST, and of the values of a MAP
     presence: bool = False  # whether unset and default differ
 
     @property
     def dotted(self) -> str:
         return ".".join(self.steps)
 
-    def field(self, field: FieldDescriptor) -> Path:
+    def field(self, field: FieldDescriptor) -> FieldPath:
         steps, keyed = (*self.steps, field.name), (*self.keyed, False)
         message, enum = field.message_type, field.enum_type
         if message is not None and message.GetOptions().map_entry:
             value = message.fields_by_name["value"]
-            return Path(
-                Kind.MAP, steps, keyed, value.message_type, value.enum_type, item=kind_of(value)
+            return FieldPath(
+                ValueKind.MAP,
+                steps,
+                keyed,
+                value.message_type,
+                value.enum_type,
+                item=find_value_kind(value),
             )
         if field.is_repeated:
-            return Path(Kind.LIST, steps, keyed, message, enum, item=kind_of(field))
-        return Path(kind_of(field), steps, keyed, message, enum, presence=field.has_presence)
+            return FieldPath(
+                ValueKind.LIST, steps, keyed, message, enum, item=find_value_kind(field)
+            )
+        return FieldPath(
+            find_value_kind(field), steps, keyed, message, enum, presence=field.has_presence
+        )
 
-    def entry(self, key: str) -> Path:
+    def entry(self, key: str) -> FieldPath:
         """The value of a map at a key."""
         assert self.item is not None
         steps, keyed = (*self.steps, key), (*self.keyed, True)
-        return Path(self.item, steps, keyed, self.message, self.enum, presence=True)
+        return FieldPath(self.item, steps, keyed, self.message, self.enum, presence=True)
 
     # --- in SQL ----------------------------------------------------------------------------------
 
@@ -133,7 +148,7 @@ class Path:
 
     @property
     def hint(self) -> str | None:
-        return None if any(self.keyed) else _HINTS.get(self.steps)
+        return None if any(self.keyed) else _HINT_COLUMNS.get(self.steps)
 
     def json(self, parameters: Parameters) -> str:
         return f"data #> {parameters.add(list(self.steps), 'text[]')}"
@@ -178,12 +193,14 @@ class Path:
         return get
 
 
-def kind_of(field: FieldDescriptor) -> Kind:
+def find_value_kind(field: FieldDescriptor) -> ValueKind:
     if field.message_type is not None:
-        return Kind.TIMESTAMP if field.message_type.full_name == _TIMESTAMP else Kind.MESSAGE
+        return (
+            ValueKind.TIMESTAMP if field.message_type.full_name == _TIMESTAMP else ValueKind.MESSAGE
+        )
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return Kind.BYTES
-    return _KINDS[field.cpp_type]
+        return ValueKind.BYTES
+    return _KINDS_BY_CPP_TYPE[field.cpp_type]
 
 
 def _last_key(keyed: tuple[bool, ...]) -> int:

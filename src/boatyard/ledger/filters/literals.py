@@ -9,7 +9,7 @@ from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor
 
-from boatyard.ledger.filters.fields import Kind
+from boatyard.ledger.filters.fields import ValueKind
 from boatyard.ledger.filters.nodes import Constant
 from boatyard.ledger.filters.parse import TokenKind
 
@@ -27,20 +27,20 @@ _ESCAPE = re.compile(
 class Literal:
     """A constant as written. A bare name stands for a value of an enum."""
 
-    kind: Kind | None  # None is a bare name
+    kind: ValueKind | None  # None is a bare name
     value: Any
 
-    def meant_for(self, kind: Kind, enum: EnumDescriptor | None) -> Constant:
+    def convert_for(self, kind: ValueKind, enum: EnumDescriptor | None) -> Constant:
         """Converts the constant for a field of this kind. ValueError when they cannot be compared."""
-        if kind is Kind.ENUM and enum is not None and self.kind in (None, Kind.STRING):
-            return Constant(Kind.ENUM, _enum_number(enum, self.value))
-        if kind is Kind.DOUBLE and self.kind is Kind.INT:
+        if kind is ValueKind.ENUM and enum is not None and self.kind in (None, ValueKind.STRING):
+            return Constant(ValueKind.ENUM, _enum_number(enum, self.value))
+        if kind is ValueKind.DOUBLE and self.kind is ValueKind.INT:
             return Constant(kind, float(self.value))
-        if kind is self.kind or (kind is Kind.ENUM and self.kind is Kind.INT):
+        if kind is self.kind or (kind is ValueKind.ENUM and self.kind is ValueKind.INT):
             return Constant(kind, self.value)
         if self.kind is None:
             raise ValueError(f"there is no {self.value!r}")
-        hint = '; write timestamp("2026-01-31T12:00:00Z")' if kind is Kind.TIMESTAMP else ""
+        hint = '; write timestamp("2026-01-31T12:00:00Z")' if kind is ValueKind.TIMESTAMP else ""
         raise ValueError(f"a {kind.value} cannot be compared with a {self.kind.value}{hint}")
 
 
@@ -59,18 +59,18 @@ def read_literal(kind: TokenKind, text: str) -> Literal:
     """Reads a literal. ValueError when it has no value."""
     match kind:
         case TokenKind.BOOL:
-            return Literal(Kind.BOOL, text == "true")
+            return Literal(ValueKind.BOOL, text == "true")
         case TokenKind.NULL:
-            return Literal(Kind.NULL, None)
+            return Literal(ValueKind.NULL, None)
         case TokenKind.INT:
-            return Literal(Kind.INT, read_int(text))
+            return Literal(ValueKind.INT, read_int(text))
         case TokenKind.DOUBLE:
             value = float(text)
             if value in (float("inf"), float("-inf")):
                 raise ValueError(f"{text} is too large")
-            return Literal(Kind.DOUBLE, value)
+            return Literal(ValueKind.DOUBLE, value)
         case TokenKind.STRING:
-            return Literal(Kind.STRING, read_string(text))
+            return Literal(ValueKind.STRING, read_string(text))
         case _:
             raise ValueError("constants of this kind are not supported")
 
@@ -113,6 +113,6 @@ def read_timestamp(text: str) -> Literal:
         value = datetime.fromisoformat(text)
         if value.tzinfo is None or "T" not in text:
             raise ValueError("no time zone")
-        return Literal(Kind.TIMESTAMP, value.astimezone(UTC))
+        return Literal(ValueKind.TIMESTAMP, value.astimezone(UTC))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a moment; write it as 2026-01-31T12:00:00Z") from error

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from boatyard.ledger.filters.conditions import Parameters
-from boatyard.ledger.filters.fields import ABSENT, DEFAULTS, SQL_TYPES, Getter, Kind, Path
+from boatyard.ledger.filters.fields import ABSENT, DEFAULTS, SQL_TYPES, FieldPath, Getter, ValueKind
 
 Match = Callable[[Any], bool]
 
@@ -61,7 +61,7 @@ class Not:
 
 
 @dataclass(frozen=True)
-class Always:
+class ConstantCondition:
     """The constant condition `true` or `false`."""
 
     answer: bool
@@ -74,10 +74,10 @@ class Always:
 
 
 @dataclass(frozen=True)
-class Truth:
+class BoolField:
     """A bool field used as a condition."""
 
-    path: Path
+    path: FieldPath
 
     def sql(self, parameters: Parameters) -> str:
         return self.path.value(parameters)
@@ -89,7 +89,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Constant:
-    kind: Kind
+    kind: ValueKind
     value: Any
 
     def sql(self, parameters: Parameters) -> str:
@@ -99,7 +99,7 @@ class Constant:
         return lambda _: self.value
 
 
-Operand = Path | Constant
+Operand = FieldPath | Constant
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "<": operator.lt,
@@ -118,12 +118,16 @@ class Compare:
     right: Operand
 
     def sql(self, parameters: Parameters) -> str:
-        if self.op == "==" and isinstance(self.left, Path) and isinstance(self.right, Constant):
-            return _equals(self.left, self.right, parameters)
+        if (
+            self.op == "=="
+            and isinstance(self.left, FieldPath)
+            and isinstance(self.right, Constant)
+        ):
+            return _equals_sql(self.left, self.right, parameters)
         left, right = _value(self.left, parameters), _value(self.right, parameters)
         if self.op == "==":
             return f"{left} = {right}"
-        collate = ' collate "C"' if self.left.kind is Kind.STRING else ""
+        collate = ' collate "C"' if self.left.kind is ValueKind.STRING else ""
         return f"{left} {self.op} {right}{collate}"
 
     def match(self) -> Match:
@@ -137,10 +141,10 @@ class Compare:
 
 
 def _value(operand: Operand, parameters: Parameters) -> str:
-    return operand.value(parameters) if isinstance(operand, Path) else operand.sql(parameters)
+    return operand.value(parameters) if isinstance(operand, FieldPath) else operand.sql(parameters)
 
 
-def _equals(path: Path, constant: Constant, parameters: Parameters) -> str:
+def _equals_sql(path: FieldPath, constant: Constant, parameters: Parameters) -> str:
     """SQL for equality. A constant other than the default never equals an unset field, so an index can be used."""
     if constant.value == DEFAULTS.get(path.kind, ABSENT):
         return f"{path.value(parameters)} = {constant.sql(parameters)}"
@@ -152,7 +156,7 @@ def _equals(path: Path, constant: Constant, parameters: Parameters) -> str:
 class OneOf:
     """`field in [constants]`."""
 
-    path: Path
+    path: FieldPath
     values: tuple[Any, ...]
 
     def sql(self, parameters: Parameters) -> str:
@@ -168,15 +172,15 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Holds:
+class Contains:
     """`constant in field`, of a map (its keys) or a list."""
 
-    path: Path
+    path: FieldPath
     constant: Constant
 
     def sql(self, parameters: Parameters) -> str:
         field = f"({self.path.json(parameters)})"
-        if self.path.kind is Kind.MAP:
+        if self.path.kind is ValueKind.MAP:
             return f"{field} ? {self.constant.sql(parameters)}"
         return f"{field} @> to_jsonb({self.constant.sql(parameters)})"
 
@@ -191,15 +195,15 @@ class Holds:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextTest:
     """startsWith, endsWith and contains, of a string field and a constant."""
 
     op: str
-    path: Path
-    wanted: str
+    path: FieldPath
+    expected: str
 
     def sql(self, parameters: Parameters) -> str:
-        value, operand = self.path.value(parameters), parameters.add(self.wanted, "text")
+        value, operand = self.path.value(parameters), parameters.add(self.expected, "text")
         match self.op:
             case "startsWith":
                 return f"starts_with({value}, {operand})"
@@ -209,7 +213,7 @@ class Text:
                 return f"strpos({value}, {operand}) > 0"
 
     def match(self) -> Match:
-        get, operand = self.path.getter(), self.wanted
+        get, operand = self.path.getter(), self.expected
         test: Callable[[str], bool]
         match self.op:
             case "startsWith":
@@ -227,13 +231,16 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Has:
+class IsSet:
     """Whether something is set. An empty message, list or map counts as unset."""
 
-    path: Path
+    path: FieldPath
 
     def sql(self, parameters: Parameters) -> str:
-        if self.path.kind in (Kind.MESSAGE, Kind.MAP, Kind.LIST) and not self._is_entry:
+        if (
+            self.path.kind in (ValueKind.MESSAGE, ValueKind.MAP, ValueKind.LIST)
+            and not self._is_entry
+        ):
             return f"coalesce({self.path.json(parameters)}, 'null') not in ('null', '{{}}', '[]')"
         if self.path.kind in DEFAULTS and not self.path.presence:
             default = parameters.add(DEFAULTS[self.path.kind], SQL_TYPES[self.path.kind])
@@ -243,7 +250,10 @@ class Has:
         return f"{self.path.json(parameters)} is not null"
 
     def match(self) -> Match:
-        get, bare = _presence(self.path), self.path.presence and self.path.kind in DEFAULTS
+        get, bare = (
+            _make_presence_getter(self.path),
+            self.path.presence and self.path.kind in DEFAULTS,
+        )
         is_entry = self._is_entry
 
         def has(value: Any) -> bool:
@@ -263,7 +273,7 @@ class Has:
         return bool(self.path.keyed) and self.path.keyed[-1]
 
 
-def _presence(path: Path) -> Getter:
+def _make_presence_getter(path: FieldPath) -> Getter:
     """Reads the value from a struct; None when it or something on the way is unset."""
     steps = tuple(zip(path.steps, path.keyed, strict=True))
 

@@ -19,31 +19,31 @@ MAX_DEPTH = 32
 Place = tuple[int, int]  # line and column, from 1
 
 
-def refused(message: str, line: int | None = None, column: int | None = None) -> Refused:
+def make_filter_error(message: str, line: int | None = None, column: int | None = None) -> Refused:
     """The error for a bad filter, with line and column."""
     place = f" at line {line}, column {column}" if column is not None else ""
     return Refused(f"bad filter{place}: {message}", reason="BadFilter")
 
 
-def parse(text: str) -> Expression:
+def parse_filter(text: str) -> Expression:
     """Parses a filter. Refused, with line and column, when it is too long, too deep or not CEL."""
     _check_text(text)
-    return _Parser(text).filter()
+    return _Parser(text).parse_whole()
 
 
 def _check_text(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise refused("it holds a lone surrogate", 1, error.start + 1) from error
+        raise make_filter_error("it holds a lone surrogate", 1, error.start + 1) from error
     if size > MAX_BYTES:
-        raise refused(f"it has {size} bytes, more than {MAX_BYTES}")
+        raise make_filter_error(f"it has {size} bytes, more than {MAX_BYTES}")
     if "\0" in text:
         before = text[: text.index("\0")]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise refused("it holds a NUL character", line, column)
+        raise make_filter_error("it holds a NUL character", line, column)
     if not text.strip():
-        raise refused("it is empty")
+        raise make_filter_error("it is empty")
 
 
 # --- the tree ------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ class _Tokens:
         self._line = 1
         self._line_start = 0
 
-    def next(self, *, after: Token | None) -> Token:
-        self._move(_SPACE.match(self._text, self._position))
+    def read_token(self, *, after: Token | None) -> Token:
+        self._advance(_SPACE.match(self._text, self._position))
         place = (self._line, self._position - self._line_start + 1)
         if self._position == len(self._text):
             return Token(TokenKind.END, "", place)
@@ -213,8 +213,8 @@ class _Tokens:
         pattern = _OPERATOR if after_operand or after_point else _OPERAND
         match = pattern.match(self._text, self._position)
         if match is None:
-            raise _unreadable(self._text[self._position], place)
-        self._move(match)
+            raise _make_token_error(self._text[self._position], place)
+        self._advance(match)
         text = match[0]
         kind = TokenKind[match.lastgroup or "SYMBOL"]
         if kind is TokenKind.NAME:
@@ -223,7 +223,7 @@ class _Tokens:
                 kind = TokenKind.SYMBOL
         return Token(kind, text, place)
 
-    def _move(self, match: re.Match[str] | None) -> None:
+    def _advance(self, match: re.Match[str] | None) -> None:
         if match is None:
             return
         newlines = match[0].count("\n")
@@ -233,10 +233,10 @@ class _Tokens:
         self._position = match.end()
 
 
-def _unreadable(character: str, place: Place) -> Refused:
+def _make_token_error(character: str, place: Place) -> Refused:
     if character in "\"'":
-        return refused("the text that begins here has no end", *place)
-    return refused(f"{character!r} is not expected here", *place)
+        return make_filter_error("the text that begins here has no end", *place)
+    return make_filter_error(f"{character!r} is not expected here", *place)
 
 
 # --- the parser ----------------------------------------------------------------------------------
@@ -254,10 +254,10 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._tokens = _Tokens(text)
-        self._token = self._tokens.next(after=None)
+        self._token = self._tokens.read_token(after=None)
         self._depth = 0
 
-    def filter(self) -> Expression:
+    def parse_whole(self) -> Expression:
         tree = self._expression()
         if self._token.kind is not TokenKind.END:
             raise self._unexpected()
@@ -265,42 +265,42 @@ class _Parser:
 
     # --- one token -------------------------------------------------------------------------------
 
-    def _take(self) -> Token:
+    def _next_token(self) -> Token:
         token = self._token
-        self._token = self._tokens.next(after=token)
+        self._token = self._tokens.read_token(after=token)
         return token
 
-    def _at(self, *symbols: str) -> bool:
+    def _is_at(self, *symbols: str) -> bool:
         return self._token.kind is TokenKind.SYMBOL and self._token.text in symbols
 
     def _expect(self, symbol: str) -> None:
-        if not self._at(symbol):
+        if not self._is_at(symbol):
             raise self._unexpected()
-        self._take()
+        self._next_token()
 
     def _name(self) -> str:
         if self._token.kind is not TokenKind.NAME:
             raise self._unexpected()
-        return self._take().text
+        return self._next_token().text
 
     def _unexpected(self) -> Refused:
         if self._token.kind is TokenKind.END:
-            return refused("it ends too early", *self._token.place)
-        return refused(f"{self._token.text!r} is not expected here", *self._token.place)
+            return make_filter_error("it ends too early", *self._token.place)
+        return make_filter_error(f"{self._token.text!r} is not expected here", *self._token.place)
 
-    def _deeper(self) -> None:
+    def _enter_level(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise refused(f"it is nested deeper than {MAX_DEPTH}", *self._token.place)
+            raise make_filter_error(f"it is nested deeper than {MAX_DEPTH}", *self._token.place)
 
     # --- operators -------------------------------------------------------------------------------
 
     def _expression(self) -> Expression:
         """Anything: `a`, or `a ? b : c`, which filters have no use for."""
-        self._deeper()
+        self._enter_level()
         tree = self._operation(1)
-        while self._at("?"):
-            self._take()
+        while self._is_at("?"):
+            self._next_token()
             self._operation(1)
             self._expect(":")
             self._operation(1)
@@ -315,7 +315,7 @@ class _Parser:
             strength = _PRECEDENCE.get(self._token.text, 0)
             if strength < precedence:
                 break
-            operator = self._take().text
+            operator = self._next_token().text
             right = self._operation(strength + 1)
             if strength > 2:
                 left = BinaryOperation(left.place, operator, left, right)
@@ -326,10 +326,10 @@ class _Parser:
         return left
 
     def _unary(self) -> Expression:
-        if not self._at("!", "-"):
+        if not self._is_at("!", "-"):
             return self._member()
-        sign = self._take()
-        self._deeper()
+        sign = self._next_token()
+        self._enter_level()
         operand = self._unary()
         self._depth -= 1
         return UnaryOperation(sign.place, sign.text, operand)
@@ -339,11 +339,11 @@ class _Parser:
     def _member(self) -> Expression:
         """A primary, and what follows it: `.name`, `.name(…)`, `[…]`, `{…}`."""
         tree = self._primary()
-        while self._at(".", "[", "{"):
-            symbol = self._take().text
+        while self._is_at(".", "[", "{"):
+            symbol = self._next_token().text
             if symbol == ".":
                 name = self._name()
-                if self._at("("):
+                if self._is_at("("):
                     tree = CallExpression(tree.place, tree, name, self._arguments())
                 else:
                     tree = MemberAccess(tree.place, tree, name)
@@ -358,19 +358,19 @@ class _Parser:
     def _primary(self) -> Expression:
         token = self._token
         if token.kind in _LITERALS:
-            self._take()
+            self._next_token()
             return LiteralText(token.place, token.kind, token.text)
         if token.kind is TokenKind.NAME:
-            self._take()
-            if self._at("("):
+            self._next_token()
+            if self._is_at("("):
                 return CallExpression(token.place, None, token.text, self._arguments())
             return Identifier(token.place, token.text)
-        if not self._at("(", "[", "{", "."):
+        if not self._is_at("(", "[", "{", "."):
             raise self._unexpected()
         return self._bracketed()
 
     def _bracketed(self) -> Expression:
-        token = self._take()
+        token = self._next_token()
         match token.text:
             case "(":
                 inner = self._expression()
@@ -382,7 +382,7 @@ class _Parser:
                 self._entries(names=False)
             case ".":  # a name that begins with a point
                 self._name()
-                if self._at("("):
+                if self._is_at("("):
                     self._arguments()
         return Expression(token.place)
 
@@ -393,20 +393,20 @@ class _Parser:
     def _expressions(self, end: str) -> list[Expression]:
         """Expressions with commas between them, and the bracket that ends them."""
         items: list[Expression] = []
-        if not self._at(end):
+        if not self._is_at(end):
             items.append(self._expression())
-            while self._at(","):
-                self._take()
+            while self._is_at(","):
+                self._next_token()
                 items.append(self._expression())
         self._expect(end)
         return items
 
     def _entries(self, *, names: bool) -> None:
         """Reads entries in braces up to the closing one. Filters do not support them."""
-        if not self._at("}"):
+        if not self._is_at("}"):
             self._entry(names=names)
-            while self._at(","):
-                self._take()
+            while self._is_at(","):
+                self._next_token()
                 self._entry(names=names)
         self._expect("}")
 

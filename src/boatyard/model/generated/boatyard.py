@@ -129,9 +129,7 @@ class BackupStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_BACKUP_STATUS = BackupStatus()
 
 
-class Backup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: osac.Metadata = osac.NO_METADATA
+class Backup(osac.Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: BackupSpec = NO_BACKUP_SPEC
     status: BackupStatus = NO_BACKUP_STATUS
 
@@ -383,10 +381,8 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 NO_ORDER_STATUS = OrderStatus()
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    # the id of the cluster it is for
-    id: str = ""
-    metadata: osac.Metadata = osac.NO_METADATA
+class Order(osac.Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id: the id of the cluster it is for
     spec: OrderSpec = NO_ORDER_SPEC
     status: OrderStatus = NO_ORDER_STATUS
 
@@ -451,7 +447,9 @@ class ClusterOrderSecretReference(
 NO_CLUSTER_ORDER_SECRET_REFERENCE = ClusterOrderSecretReference()
 
 
-class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ClusterOrderExtension(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     """An order of Boatyard's is what these fields and those of OSAC say together."""
 
     # Whose order it is; counts only in the namespace and under the name that belong to it.
@@ -492,7 +490,7 @@ class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     display_name: str = ""
 
 
-NO_CLUSTER_ORDER_WISH = ClusterOrderWish()
+NO_CLUSTER_ORDER_EXTENSION = ClusterOrderExtension()
 
 
 class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -506,7 +504,7 @@ class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     network_attachment: ClusterOrderNetworkAttachment = NO_CLUSTER_ORDER_NETWORK_ATTACHMENT
     release_image: str = ""
     # What Boatyard asks for beyond the rest; absent on orders that others made.
-    boatyard: ClusterOrderWish = NO_CLUSTER_ORDER_WISH
+    boatyard: ClusterOrderExtension = NO_CLUSTER_ORDER_EXTENSION
 
 
 NO_CLUSTER_ORDER_SPEC = ClusterOrderSpec()
@@ -695,9 +693,7 @@ class LeftoverStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_LEFTOVER_STATUS = LeftoverStatus()
 
 
-class Leftover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: osac.Metadata = osac.NO_METADATA
+class Leftover(osac.Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: LeftoverSpec = NO_LEFTOVER_SPEC
     status: LeftoverStatus = NO_LEFTOVER_STATUS
 
@@ -887,19 +883,19 @@ class OrdersHistoryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_ORDERS_HISTORY_REQUEST = OrdersHistoryRequest()
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     at: datetime | None = None
     reason: str = ""
     message: str = ""
 
 
-NO_HAPPENING = Happening()
+NO_HISTORY_ENTRY = HistoryEntry()
 
 
 class OrdersHistoryResponse(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
-    items: tuple[Happening, ...] = ()
+    items: tuple[HistoryEntry, ...] = ()
 
 
 NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()
@@ -988,7 +984,7 @@ class RoleRunsGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 NO_ROLE_RUNS_GET_RESPONSE = RoleRunsGetResponse()
 
 
-class StoriesReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RunLogsReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # an id or a name
     cluster: str = ""
     # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
@@ -998,10 +994,10 @@ class StoriesReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     limit: int | None = None
 
 
-NO_STORIES_READ_REQUEST = StoriesReadRequest()
+NO_RUN_LOGS_READ_REQUEST = RunLogsReadRequest()
 
 
-class StoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # among the lines of this cluster; to go on after
     id: str = ""
     # key of the run: "post_install", "scale/3"
@@ -1018,19 +1014,19 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     text: str = ""
 
 
-NO_STORY_LINE = StoryLine()
+NO_LOG_LINE = LogLine()
 
 
-class StoriesReadResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    items: tuple[StoryLine, ...] = ()
+class RunLogsReadResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    items: tuple[LogLine, ...] = ()
     # lines that are no longer kept, before the first of these
     missing: int = 0
 
 
-NO_STORIES_READ_RESPONSE = StoriesReadResponse()
+NO_RUN_LOGS_READ_RESPONSE = RunLogsReadResponse()
 
 
-class StoriesWatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RunLogsWatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # an id or a name
     cluster: str = ""
     # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
@@ -1040,17 +1036,17 @@ class StoriesWatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     follow: bool = False
 
 
-NO_STORIES_WATCH_REQUEST = StoriesWatchRequest()
+NO_RUN_LOGS_WATCH_REQUEST = RunLogsWatchRequest()
 
 
-class StoriesWatchResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RunLogsWatchResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line, or how many lines before the next are no longer kept."""
 
-    line: StoryLine = NO_STORY_LINE
+    line: LogLine = NO_LOG_LINE
     missing: int = 0
 
 
-NO_STORIES_WATCH_RESPONSE = StoriesWatchResponse()
+NO_RUN_LOGS_WATCH_RESPONSE = RunLogsWatchResponse()
 
 
 class TemplateMistake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -1081,10 +1077,8 @@ class TemplateSourceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_TEMPLATE_SOURCE_STATUS = TemplateSourceStatus()
 
 
-class TemplateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    # the name of the role's folder
-    id: str = ""
-    metadata: osac.Metadata = osac.NO_METADATA
+class TemplateSource(osac.Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id: the name of the role's folder
     status: TemplateSourceStatus = NO_TEMPLATE_SOURCE_STATUS
 
 

@@ -2416,7 +2416,7 @@ def boatyard_cluster_order_secret_reference_from_message(
     )
 
 
-def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]:
+def _boatyard_cluster_order_extension(x: boatyard.ClusterOrderExtension) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if v := x.cluster_id:
@@ -2474,12 +2474,12 @@ def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]
     return d
 
 
-def boatyard_cluster_order_wish_to_message(x: boatyard.ClusterOrderWish) -> Message:
-    return message("boatyard.v1.ClusterOrderWish")(**_boatyard_cluster_order_wish(x))
+def boatyard_cluster_order_extension_to_message(x: boatyard.ClusterOrderExtension) -> Message:
+    return message("boatyard.v1.ClusterOrderExtension")(**_boatyard_cluster_order_extension(x))
 
 
-def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWish:
-    return boatyard.ClusterOrderWish(
+def boatyard_cluster_order_extension_from_message(m: Any) -> boatyard.ClusterOrderExtension:
+    return boatyard.ClusterOrderExtension(
         cluster_id=m.cluster_id,
         cluster_name=m.cluster_name,
         hub=m.hub,
@@ -2532,8 +2532,8 @@ def _boatyard_cluster_order_spec(x: boatyard.ClusterOrderSpec) -> dict[str, Any]
         d["network_attachment"] = _boatyard_cluster_order_network_attachment(v)
     if v := x.release_image:
         d["release_image"] = v
-    if (v := x.boatyard) is not boatyard.NO_CLUSTER_ORDER_WISH:
-        d["boatyard"] = _boatyard_cluster_order_wish(v)
+    if (v := x.boatyard) is not boatyard.NO_CLUSTER_ORDER_EXTENSION:
+        d["boatyard"] = _boatyard_cluster_order_extension(v)
     return d
 
 
@@ -2559,9 +2559,9 @@ def boatyard_cluster_order_spec_from_message(m: Any) -> boatyard.ClusterOrderSpe
         if m.HasField("network_attachment")
         else boatyard.NO_CLUSTER_ORDER_NETWORK_ATTACHMENT,
         release_image=m.release_image,
-        boatyard=boatyard_cluster_order_wish_from_message(m.boatyard)
+        boatyard=boatyard_cluster_order_extension_from_message(m.boatyard)
         if m.HasField("boatyard")
-        else boatyard.NO_CLUSTER_ORDER_WISH,
+        else boatyard.NO_CLUSTER_ORDER_EXTENSION,
     )
 
 
@@ -3498,7 +3498,7 @@ def boatyard_orders_history_request_from_message(m: Any) -> boatyard.OrdersHisto
     )
 
 
-def _boatyard_happening(x: boatyard.Happening) -> dict[str, Any]:
+def _boatyard_history_entry(x: boatyard.HistoryEntry) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if (v := x.at) is not None:
@@ -3510,12 +3510,12 @@ def _boatyard_happening(x: boatyard.Happening) -> dict[str, Any]:
     return d
 
 
-def boatyard_happening_to_message(x: boatyard.Happening) -> Message:
-    return message("boatyard.v1.Happening")(**_boatyard_happening(x))
+def boatyard_history_entry_to_message(x: boatyard.HistoryEntry) -> Message:
+    return message("boatyard.v1.HistoryEntry")(**_boatyard_history_entry(x))
 
 
-def boatyard_happening_from_message(m: Any) -> boatyard.Happening:
-    return boatyard.Happening(
+def boatyard_history_entry_from_message(m: Any) -> boatyard.HistoryEntry:
+    return boatyard.HistoryEntry(
         at=moment(m.at) if m.HasField("at") else None,
         reason=m.reason,
         message=m.message,
@@ -3525,7 +3525,7 @@ def boatyard_happening_from_message(m: Any) -> boatyard.Happening:
 def _boatyard_orders_history_response(x: boatyard.OrdersHistoryResponse) -> dict[str, Any]:
     d: dict[str, Any] = {}
     if x.items:
-        d["items"] = [_boatyard_happening(v) for v in x.items]
+        d["items"] = [_boatyard_history_entry(v) for v in x.items]
     return d
 
 
@@ -3535,7 +3535,7 @@ def boatyard_orders_history_response_to_message(x: boatyard.OrdersHistoryRespons
 
 def boatyard_orders_history_response_from_message(m: Any) -> boatyard.OrdersHistoryResponse:
     return boatyard.OrdersHistoryResponse(
-        items=tuple([boatyard_happening_from_message(v) for v in c]) if (c := m.items) else (),
+        items=tuple([boatyard_history_entry_from_message(v) for v in c]) if (c := m.items) else (),
     )
 
 
@@ -3738,7 +3738,7 @@ def boatyard_role_runs_get_response_from_message(m: Any) -> boatyard.RoleRunsGet
     )
 
 
-def _boatyard_stories_read_request(x: boatyard.StoriesReadRequest) -> dict[str, Any]:
+def _boatyard_run_logs_read_request(x: boatyard.RunLogsReadRequest) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if v := x.cluster:
@@ -3752,12 +3752,12 @@ def _boatyard_stories_read_request(x: boatyard.StoriesReadRequest) -> dict[str, 
     return d
 
 
-def boatyard_stories_read_request_to_message(x: boatyard.StoriesReadRequest) -> Message:
-    return message("boatyard.v1.StoriesReadRequest")(**_boatyard_stories_read_request(x))
+def boatyard_run_logs_read_request_to_message(x: boatyard.RunLogsReadRequest) -> Message:
+    return message("boatyard.v1.RunLogsReadRequest")(**_boatyard_run_logs_read_request(x))
 
 
-def boatyard_stories_read_request_from_message(m: Any) -> boatyard.StoriesReadRequest:
-    return boatyard.StoriesReadRequest(
+def boatyard_run_logs_read_request_from_message(m: Any) -> boatyard.RunLogsReadRequest:
+    return boatyard.RunLogsReadRequest(
         cluster=m.cluster,
         run=m.run,
         after=m.after,
@@ -3765,7 +3765,7 @@ def boatyard_stories_read_request_from_message(m: Any) -> boatyard.StoriesReadRe
     )
 
 
-def _boatyard_story_line(x: boatyard.StoryLine) -> dict[str, Any]:
+def _boatyard_log_line(x: boatyard.LogLine) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if v := x.id:
@@ -3789,12 +3789,12 @@ def _boatyard_story_line(x: boatyard.StoryLine) -> dict[str, Any]:
     return d
 
 
-def boatyard_story_line_to_message(x: boatyard.StoryLine) -> Message:
-    return message("boatyard.v1.StoryLine")(**_boatyard_story_line(x))
+def boatyard_log_line_to_message(x: boatyard.LogLine) -> Message:
+    return message("boatyard.v1.LogLine")(**_boatyard_log_line(x))
 
 
-def boatyard_story_line_from_message(m: Any) -> boatyard.StoryLine:
-    return boatyard.StoryLine(
+def boatyard_log_line_from_message(m: Any) -> boatyard.LogLine:
+    return boatyard.LogLine(
         id=m.id,
         run=m.run,
         part=m.part,
@@ -3807,28 +3807,28 @@ def boatyard_story_line_from_message(m: Any) -> boatyard.StoryLine:
     )
 
 
-def _boatyard_stories_read_response(x: boatyard.StoriesReadResponse) -> dict[str, Any]:
+def _boatyard_run_logs_read_response(x: boatyard.RunLogsReadResponse) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if x.items:
-        d["items"] = [_boatyard_story_line(v) for v in x.items]
+        d["items"] = [_boatyard_log_line(v) for v in x.items]
     if v := x.missing:
         d["missing"] = v
     return d
 
 
-def boatyard_stories_read_response_to_message(x: boatyard.StoriesReadResponse) -> Message:
-    return message("boatyard.v1.StoriesReadResponse")(**_boatyard_stories_read_response(x))
+def boatyard_run_logs_read_response_to_message(x: boatyard.RunLogsReadResponse) -> Message:
+    return message("boatyard.v1.RunLogsReadResponse")(**_boatyard_run_logs_read_response(x))
 
 
-def boatyard_stories_read_response_from_message(m: Any) -> boatyard.StoriesReadResponse:
-    return boatyard.StoriesReadResponse(
-        items=tuple([boatyard_story_line_from_message(v) for v in c]) if (c := m.items) else (),
+def boatyard_run_logs_read_response_from_message(m: Any) -> boatyard.RunLogsReadResponse:
+    return boatyard.RunLogsReadResponse(
+        items=tuple([boatyard_log_line_from_message(v) for v in c]) if (c := m.items) else (),
         missing=m.missing,
     )
 
 
-def _boatyard_stories_watch_request(x: boatyard.StoriesWatchRequest) -> dict[str, Any]:
+def _boatyard_run_logs_watch_request(x: boatyard.RunLogsWatchRequest) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
     if v := x.cluster:
@@ -3842,12 +3842,12 @@ def _boatyard_stories_watch_request(x: boatyard.StoriesWatchRequest) -> dict[str
     return d
 
 
-def boatyard_stories_watch_request_to_message(x: boatyard.StoriesWatchRequest) -> Message:
-    return message("boatyard.v1.StoriesWatchRequest")(**_boatyard_stories_watch_request(x))
+def boatyard_run_logs_watch_request_to_message(x: boatyard.RunLogsWatchRequest) -> Message:
+    return message("boatyard.v1.RunLogsWatchRequest")(**_boatyard_run_logs_watch_request(x))
 
 
-def boatyard_stories_watch_request_from_message(m: Any) -> boatyard.StoriesWatchRequest:
-    return boatyard.StoriesWatchRequest(
+def boatyard_run_logs_watch_request_from_message(m: Any) -> boatyard.RunLogsWatchRequest:
+    return boatyard.RunLogsWatchRequest(
         cluster=m.cluster,
         run=m.run,
         after=m.after,
@@ -3855,25 +3855,23 @@ def boatyard_stories_watch_request_from_message(m: Any) -> boatyard.StoriesWatch
     )
 
 
-def _boatyard_stories_watch_response(x: boatyard.StoriesWatchResponse) -> dict[str, Any]:
+def _boatyard_run_logs_watch_response(x: boatyard.RunLogsWatchResponse) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
-    if (v := x.line) is not boatyard.NO_STORY_LINE:
-        d["line"] = _boatyard_story_line(v)
+    if (v := x.line) is not boatyard.NO_LOG_LINE:
+        d["line"] = _boatyard_log_line(v)
     if v := x.missing:
         d["missing"] = v
     return d
 
 
-def boatyard_stories_watch_response_to_message(x: boatyard.StoriesWatchResponse) -> Message:
-    return message("boatyard.v1.StoriesWatchResponse")(**_boatyard_stories_watch_response(x))
+def boatyard_run_logs_watch_response_to_message(x: boatyard.RunLogsWatchResponse) -> Message:
+    return message("boatyard.v1.RunLogsWatchResponse")(**_boatyard_run_logs_watch_response(x))
 
 
-def boatyard_stories_watch_response_from_message(m: Any) -> boatyard.StoriesWatchResponse:
-    return boatyard.StoriesWatchResponse(
-        line=boatyard_story_line_from_message(m.line)
-        if m.HasField("line")
-        else boatyard.NO_STORY_LINE,
+def boatyard_run_logs_watch_response_from_message(m: Any) -> boatyard.RunLogsWatchResponse:
+    return boatyard.RunLogsWatchResponse(
+        line=boatyard_log_line_from_message(m.line) if m.HasField("line") else boatyard.NO_LOG_LINE,
         missing=m.missing,
     )
 
@@ -5332,7 +5330,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.ClusterOrderNetwork": _boatyard_cluster_order_network,
     "boatyard.v1.ClusterOrderNetworkAttachment": _boatyard_cluster_order_network_attachment,
     "boatyard.v1.ClusterOrderSecretReference": _boatyard_cluster_order_secret_reference,
-    "boatyard.v1.ClusterOrderWish": _boatyard_cluster_order_wish,
+    "boatyard.v1.ClusterOrderExtension": _boatyard_cluster_order_extension,
     "boatyard.v1.ClusterOrderSpec": _boatyard_cluster_order_spec,
     "boatyard.v1.ClusterOrderCondition": _boatyard_cluster_order_condition,
     "boatyard.v1.ClusterOrderReference": _boatyard_cluster_order_reference,
@@ -5370,7 +5368,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.OrdersGetReceiptRequest": _boatyard_orders_get_receipt_request,
     "boatyard.v1.OrdersGetReceiptResponse": _boatyard_orders_get_receipt_response,
     "boatyard.v1.OrdersHistoryRequest": _boatyard_orders_history_request,
-    "boatyard.v1.Happening": _boatyard_happening,
+    "boatyard.v1.HistoryEntry": _boatyard_history_entry,
     "boatyard.v1.OrdersHistoryResponse": _boatyard_orders_history_response,
     "boatyard.v1.RoleRunsAskRequest": _boatyard_role_runs_ask_request,
     "boatyard.v1.RoleRunsAskResponse": _boatyard_role_runs_ask_response,
@@ -5379,11 +5377,11 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.RoleRunNode": _boatyard_role_run_node,
     "boatyard.v1.RoleRun": _boatyard_role_run,
     "boatyard.v1.RoleRunsGetResponse": _boatyard_role_runs_get_response,
-    "boatyard.v1.StoriesReadRequest": _boatyard_stories_read_request,
-    "boatyard.v1.StoryLine": _boatyard_story_line,
-    "boatyard.v1.StoriesReadResponse": _boatyard_stories_read_response,
-    "boatyard.v1.StoriesWatchRequest": _boatyard_stories_watch_request,
-    "boatyard.v1.StoriesWatchResponse": _boatyard_stories_watch_response,
+    "boatyard.v1.RunLogsReadRequest": _boatyard_run_logs_read_request,
+    "boatyard.v1.LogLine": _boatyard_log_line,
+    "boatyard.v1.RunLogsReadResponse": _boatyard_run_logs_read_response,
+    "boatyard.v1.RunLogsWatchRequest": _boatyard_run_logs_watch_request,
+    "boatyard.v1.RunLogsWatchResponse": _boatyard_run_logs_watch_response,
     "boatyard.v1.TemplateMistake": _boatyard_template_mistake,
     "boatyard.v1.TemplateSourceStatus": _boatyard_template_source_status,
     "boatyard.v1.TemplateSource": _boatyard_template_source,
@@ -5504,7 +5502,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_to_message,
     "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_to_message,
     "boatyard.v1.ClusterOrderSecretReference": boatyard_cluster_order_secret_reference_to_message,
-    "boatyard.v1.ClusterOrderWish": boatyard_cluster_order_wish_to_message,
+    "boatyard.v1.ClusterOrderExtension": boatyard_cluster_order_extension_to_message,
     "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_to_message,
     "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_to_message,
     "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_to_message,
@@ -5542,7 +5540,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.OrdersGetReceiptRequest": boatyard_orders_get_receipt_request_to_message,
     "boatyard.v1.OrdersGetReceiptResponse": boatyard_orders_get_receipt_response_to_message,
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_to_message,
-    "boatyard.v1.Happening": boatyard_happening_to_message,
+    "boatyard.v1.HistoryEntry": boatyard_history_entry_to_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_to_message,
     "boatyard.v1.RoleRunsAskRequest": boatyard_role_runs_ask_request_to_message,
     "boatyard.v1.RoleRunsAskResponse": boatyard_role_runs_ask_response_to_message,
@@ -5551,11 +5549,11 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.RoleRunNode": boatyard_role_run_node_to_message,
     "boatyard.v1.RoleRun": boatyard_role_run_to_message,
     "boatyard.v1.RoleRunsGetResponse": boatyard_role_runs_get_response_to_message,
-    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_to_message,
-    "boatyard.v1.StoryLine": boatyard_story_line_to_message,
-    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_to_message,
-    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_to_message,
-    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_to_message,
+    "boatyard.v1.RunLogsReadRequest": boatyard_run_logs_read_request_to_message,
+    "boatyard.v1.LogLine": boatyard_log_line_to_message,
+    "boatyard.v1.RunLogsReadResponse": boatyard_run_logs_read_response_to_message,
+    "boatyard.v1.RunLogsWatchRequest": boatyard_run_logs_watch_request_to_message,
+    "boatyard.v1.RunLogsWatchResponse": boatyard_run_logs_watch_response_to_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_to_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_to_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_to_message,
@@ -5676,7 +5674,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_from_message,
     "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_from_message,
     "boatyard.v1.ClusterOrderSecretReference": boatyard_cluster_order_secret_reference_from_message,
-    "boatyard.v1.ClusterOrderWish": boatyard_cluster_order_wish_from_message,
+    "boatyard.v1.ClusterOrderExtension": boatyard_cluster_order_extension_from_message,
     "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_from_message,
     "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_from_message,
     "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_from_message,
@@ -5714,7 +5712,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.OrdersGetReceiptRequest": boatyard_orders_get_receipt_request_from_message,
     "boatyard.v1.OrdersGetReceiptResponse": boatyard_orders_get_receipt_response_from_message,
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_from_message,
-    "boatyard.v1.Happening": boatyard_happening_from_message,
+    "boatyard.v1.HistoryEntry": boatyard_history_entry_from_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_from_message,
     "boatyard.v1.RoleRunsAskRequest": boatyard_role_runs_ask_request_from_message,
     "boatyard.v1.RoleRunsAskResponse": boatyard_role_runs_ask_response_from_message,
@@ -5723,11 +5721,11 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.RoleRunNode": boatyard_role_run_node_from_message,
     "boatyard.v1.RoleRun": boatyard_role_run_from_message,
     "boatyard.v1.RoleRunsGetResponse": boatyard_role_runs_get_response_from_message,
-    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_from_message,
-    "boatyard.v1.StoryLine": boatyard_story_line_from_message,
-    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_from_message,
-    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_from_message,
-    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_from_message,
+    "boatyard.v1.RunLogsReadRequest": boatyard_run_logs_read_request_from_message,
+    "boatyard.v1.LogLine": boatyard_log_line_from_message,
+    "boatyard.v1.RunLogsReadResponse": boatyard_run_logs_read_response_from_message,
+    "boatyard.v1.RunLogsWatchRequest": boatyard_run_logs_watch_request_from_message,
+    "boatyard.v1.RunLogsWatchResponse": boatyard_run_logs_watch_response_from_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_from_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_from_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_from_message,

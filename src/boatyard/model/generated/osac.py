@@ -130,6 +130,20 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 NO_METADATA = Metadata()
 
 
+class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What every kind has."""
+
+    id: str = ""
+    metadata: Metadata = NO_METADATA
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What every reference to another document has."""
+
+    id: str = ""
+    name: str = ""
+
+
 class TenantSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     domains: tuple[str, ...] = ()
 
@@ -170,9 +184,7 @@ class TenantStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_TENANT_STATUS = TenantStatus()
 
 
-class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class Tenant(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: TenantSpec = NO_TENANT_SPEC
     status: TenantStatus = NO_TENANT_STATUS
 
@@ -207,9 +219,7 @@ class ProjectStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 NO_PROJECT_STATUS = ProjectStatus()
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class Project(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: ProjectSpec = NO_PROJECT_SPEC
     status: ProjectStatus = NO_PROJECT_STATUS
 
@@ -226,9 +236,7 @@ class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 NO_NETWORK_INTERFACE = NetworkInterface()
 
 
-class HostType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class HostType(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     title: str = ""
     description: str = ""
     interfaces: tuple[NetworkInterface, ...] = ()
@@ -268,9 +276,7 @@ class ClusterVersionStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_CLUSTER_VERSION_STATUS = ClusterVersionStatus()
 
 
-class ClusterVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class ClusterVersion(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: ClusterVersionSpec = NO_CLUSTER_VERSION_SPEC
     status: ClusterVersionStatus = NO_CLUSTER_VERSION_STATUS
 
@@ -294,9 +300,7 @@ class ClusterTemplateParameterDefinition(
 NO_CLUSTER_TEMPLATE_PARAMETER_DEFINITION = ClusterTemplateParameterDefinition()
 
 
-class HostTypeReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    name: str = ""
+class HostTypeReference(Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     project: str = ""
     shared: bool = False
 
@@ -322,11 +326,7 @@ class ClusterNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_CLUSTER_NETWORK = ClusterNetwork()
 
 
-class ClusterVersionReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    id: str = ""
-    name: str = ""
+class ClusterVersionReference(Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     project: str = ""
     shared: bool = False
 
@@ -334,9 +334,8 @@ class ClusterVersionReference(
 NO_CLUSTER_VERSION_REFERENCE = ClusterVersionReference()
 
 
-class SecretLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    name: str = ""
+class SecretLocalReference(Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    pass
 
 
 NO_SECRET_LOCAL_REFERENCE = SecretLocalReference()
@@ -355,9 +354,7 @@ class ClusterTemplateSpecDefaults(
 NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS = ClusterTemplateSpecDefaults()
 
 
-class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class ClusterTemplate(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     title: str = ""
     description: str = ""
     parameters: tuple[ClusterTemplateParameterDefinition, ...] = ()
@@ -438,9 +435,7 @@ class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
 NO_HUB_STATUS = HubStatus()
 
 
-class Hub(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class Hub(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: HubSpec = NO_HUB_SPEC
     status: HubStatus = NO_HUB_STATUS
 
@@ -448,11 +443,7 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 NO_HUB = Hub()
 
 
-class ClusterTemplateReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    id: str = ""
-    name: str = ""
+class ClusterTemplateReference(Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     project: str = ""
     shared: bool = False
 
@@ -470,10 +461,8 @@ NO_CLUSTER_NODE_SET = ClusterNodeSet()
 
 
 class ClusterCatalogItemReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
-    id: str = ""
-    name: str = ""
     project: str = ""
     shared: bool = False
 
@@ -481,19 +470,17 @@ class ClusterCatalogItemReference(
 NO_CLUSTER_CATALOG_ITEM_REFERENCE = ClusterCatalogItemReference()
 
 
-class SubnetLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    name: str = ""
+class SubnetLocalReference(Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    pass
 
 
 NO_SUBNET_LOCAL_REFERENCE = SubnetLocalReference()
 
 
 class SecurityGroupLocalReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    Reference, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
-    id: str = ""
-    name: str = ""
+    pass
 
 
 NO_SECURITY_GROUP_LOCAL_REFERENCE = SecurityGroupLocalReference()
@@ -608,9 +595,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 NO_CLUSTER_STATUS = ClusterStatus()
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    id: str = ""
-    metadata: Metadata = NO_METADATA
+class Cluster(Resource, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     spec: ClusterSpec = NO_CLUSTER_SPEC
     status: ClusterStatus = NO_CLUSTER_STATUS
 

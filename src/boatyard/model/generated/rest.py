@@ -124,8 +124,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET",
-        "/api/boatyard/v1/clusters/{cluster}/story",
-        "boatyard.v1.Stories",
+        "/api/boatyard/v1/clusters/{cluster}/logs",
+        "boatyard.v1.RunLogs",
         "Read",
         "",
         "",
@@ -133,8 +133,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET",
-        "/api/boatyard/v1/clusters/{cluster}/story/watch",
-        "boatyard.v1.Stories",
+        "/api/boatyard/v1/clusters/{cluster}/logs/watch",
+        "boatyard.v1.RunLogs",
         "Watch",
         "",
         "",

@@ -18,14 +18,14 @@ from boatyard.model.generated.boatyard import (
     OrderSpec,
 )
 from boatyard.orderbook.kube.connection import HubConnection
-from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, to_kube
+from boatyard.orderbook.kube.mapping import from_kube, kube_json, leftovers, to_kube
 from boatyard.orderbook.kube.objects import has_finalizer
-from boatyard.orderbook.port import RETRY
+from boatyard.orderbook.port import RETRY_ANNOTATION
 
-Item = Mapping[str, Any]
+ObjectMapping = Mapping[str, Any]
 
 
-class Secrets(Enum):
+class SecretScope(Enum):
     """Which secrets the orders of an opened book contain."""
 
     ALL = "all"
@@ -33,14 +33,14 @@ class Secrets(Enum):
     NONE = "none"
 
 
-class View(Protocol):
+class OrderObjectView(Protocol):
     """A copy of the hub's objects that a watch keeps up to date."""
 
-    def order_object(self, order_id: str) -> Item | None: ...
-    def leftover_object(self, leftover_id: str) -> Item | None: ...
+    def get_order_object(self, order_id: str) -> ObjectMapping | None: ...
+    def get_leftover_object(self, leftover_id: str) -> ObjectMapping | None: ...
 
 
-def always() -> None:
+def skip_lease_check() -> None:
     """The lease check of a book that is opened under no lease: never raises."""
 
 
@@ -54,53 +54,56 @@ class KubeOrderBook:
         self,
         hub: HubConnection,
         *,
-        check: Callable[[], None] = always,
-        secrets: Secrets = Secrets.ALL,
-        view: View | None = None,
+        check: Callable[[], None] = skip_lease_check,
+        secrets: SecretScope = SecretScope.ALL,
+        view: OrderObjectView | None = None,
     ) -> None:
         self._hub = hub
-        self._check = check
-        self._secrets = secrets
+        self._check_lease = check
+        self._secret_scope = secrets
         self._view = view
 
     async def get(self, order_id: str) -> Order | None:
         if self._view is not None:
-            return await self._read(self._view.order_object(order_id), self._secrets)
-        async with self._hub.call(f"reading order {order_id}"):
-            return await self._read(await self._find(order_id), self._secrets)
+            return await self._to_order(self._view.get_order_object(order_id), self._secret_scope)
+        async with self._hub.limit_call(f"reading order {order_id}"):
+            return await self._to_order(await self._find_object(order_id), self._secret_scope)
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
-        self._check()
-        async with self._hub.call(f"placing order {order_id}"):
-            item = await self._find(order_id)
+        self._check_lease()
+        async with self._hub.limit_call(f"placing order {order_id}"):
+            item = await self._find_object(order_id)
             if item is None:
                 await self._create(order_id, tenant, spec, now)
                 return
-            order = await self._read(item, Secrets.ALL)
+            order = await self._to_order(item, SecretScope.ALL)
             if order is None or order.metadata.deletion_timestamp is not None or order.spec == spec:
                 return
             reference = await self._write_inputs(item["metadata"]["namespace"], order_id, spec)
             ordered_at = order.metadata.creation_timestamp
-            self._check()
+            self._check_lease()
             await self._hub.objects.replace_spec(
                 item,
                 to_kube.to_spec(
                     order_id,
                     spec,
                     tenant=order.metadata.tenant,
-                    place=self._hub.place,
+                    order_settings=self._hub.order_settings,
                     ordered_at=ordered_at,
                     secret_ref=reference,
                 ),
             )
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
-        self._check()
-        async with self._hub.call(f"deleting order {order_id}"):
-            item = await self._find(order_id)
+        self._check_lease()
+        async with self._hub.limit_call(f"deleting order {order_id}"):
+            item = await self._find_object(order_id)
             if item is None or item["metadata"].get("deletionTimestamp"):
                 return
-            deletion = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
+            deletion = {
+                "deletedAt": kube_json.format_time(now),
+                "deleteBy": kube_json.format_time(delete_by),
+            }
             item = await self._hub.objects.patch_order(
                 item, spec={"boatyard": deletion}, guarded=False
             )
@@ -108,21 +111,21 @@ class KubeOrderBook:
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """Removes the service's finalizer. If the operator's is still there, the object stays until that goes too."""
-        self._check()
-        async with self._hub.call(f"forgetting order {order_id}"):
+        self._check_lease()
+        async with self._hub.limit_call(f"forgetting order {order_id}"):
             for is_last in (False, False, True):
                 try:
-                    await self._forget(order_id, tenant)
+                    await self._forget_once(order_id, tenant)
                     return
                 except Conflict:  # the operator removes its finalizer at the same moment
                     if is_last:
                         raise
 
-    async def _forget(self, order_id: str, tenant: str) -> None:
-        item = await self._find(order_id)
-        order = await self._read(item, Secrets.NONE)
+    async def _forget_once(self, order_id: str, tenant: str) -> None:
+        item = await self._find_object(order_id)
+        order = await self._to_order(item, SecretScope.NONE)
         if item is None or order is None:
-            await self._forget_inputs(order_id, tenant)
+            await self._delete_inputs(order_id, tenant)
             return
         if order.status.phase != OrderPhase.DELETED:
             raise Precondition(f"order {order_id} has not ended yet")
@@ -131,82 +134,89 @@ class KubeOrderBook:
             metadata["namespace"], hub_names.inputs_secret_name(metadata["name"])
         )
         await objects.set_finalizers(item, remove=hub_names.FEEDBACK_FINALIZER)
-        self._hub.where.pop(order_id, None)
+        self._hub.order_locations.pop(order_id, None)
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
     ) -> str | None:
-        self._check()
-        async with self._hub.call(f"claiming of {pool}"):
+        self._check_lease()
+        async with self._hub.limit_call(f"claiming of {pool}"):
             claimed_item = await self._hub.claims.claim(pool, candidates, owner, now=now)
-        self._check()  # a claim made too late is not used: another may have listed claims before it existed
+        self._check_lease()  # a claim made too late is not used: another may have listed claims before it existed
         return claimed_item
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
-        self._check()
-        async with self._hub.call(f"giving back what {owner} holds"):
+        self._check_lease()
+        async with self._hub.limit_call(f"giving back what {owner} holds"):
             await self._hub.claims.release(owner)
 
-    async def leftover(self, leftover_id: str) -> Leftover | None:
-        place = self._hub.place
+    async def get_leftover(self, leftover_id: str) -> Leftover | None:
+        place = self._hub.order_settings
         if self._view is not None:
-            item = self._view.leftover_object(leftover_id)
+            item = self._view.get_leftover_object(leftover_id)
         else:
-            async with self._hub.call(f"reading leftover {leftover_id}"):
+            async with self._hub.limit_call(f"reading leftover {leftover_id}"):
                 item = await self._hub.objects.find_leftover(leftover_id)
                 if item is None:
                     await self._hub.check_cluster()
         return leftovers.to_leftover(item, place) if item is not None else None
 
-    async def ask_for_retry(self, order_id: str, count: int) -> None:
+    async def request_retry(self, order_id: str, count: int) -> None:
         """Writes the total number of requested retries on the order, for the operator. No such order: does nothing."""
-        self._check()
-        async with self._hub.call(f"retrying order {order_id}"):
-            item = await self._find(order_id)
+        self._check_lease()
+        async with self._hub.limit_call(f"retrying order {order_id}"):
+            item = await self._find_object(order_id)
             if item is not None:
-                metadata = {"annotations": {RETRY: str(count)}}
+                metadata = {"annotations": {RETRY_ANNOTATION: str(count)}}
                 await self._hub.objects.patch_order(item, metadata=metadata, guarded=False)
 
     # --- one object ------------------------------------------------------------------------------
 
-    async def _find(self, order_id: str) -> Item | None:
-        location = self._hub.where.get(order_id)
+    async def _find_object(self, order_id: str) -> ObjectMapping | None:
+        location = self._hub.order_locations.get(order_id)
         if location is None:
             item = await self._hub.objects.find_order(order_id)
         else:
             item = await self._hub.objects.get_order(*location)
         if item is None:
-            self._hub.where.pop(order_id, None)
+            self._hub.order_locations.pop(order_id, None)
             await self._hub.check_cluster()  # so that nothing is written to a wrong cluster either
             return None
-        self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
+        self._hub.order_locations[order_id] = (
+            item["metadata"]["namespace"],
+            item["metadata"]["name"],
+        )
         return item
 
-    async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:
+    async def _to_order(self, item: ObjectMapping | None, secrets: SecretScope) -> Order | None:
         """The order of an object. None also for an order that was forgotten and only has the operator's finalizer."""
         if item is None:
             return None
-        order = from_kube.to_order(item, self._hub.place)
+        order = from_kube.to_order(item, self._hub.order_settings)
         is_deleted = order.status.phase == OrderPhase.DELETED
         if is_deleted and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
             return None
-        if secrets is Secrets.NONE or (secrets is Secrets.NEEDED and not _is_in_the_making(order)):
+        if secrets is SecretScope.NONE or (
+            secrets is SecretScope.NEEDED and not _may_need_inputs(order)
+        ):
             return order
         credentials = None
-        if secrets is Secrets.ALL:
+        if secrets is SecretScope.ALL:
             credentials = await self._hub.objects.read_credentials(item)
-        reference = from_kube.secret_ref(item)
+        reference = from_kube.read_secret_ref(item)
         inputs: Mapping[str, str] = {}
         if reference is not None:
             namespace = item["metadata"]["namespace"]
-            inputs = await self._hub.inputs(namespace, reference.name, reference.version)
+            inputs = await self._hub.read_inputs(namespace, reference.name, reference.version)
         if not inputs and credentials is None:
             return order
-        return from_kube.to_order(item, self._hub.place, secrets=inputs, credentials=credentials)
+        return from_kube.to_order(
+            item, self._hub.order_settings, secrets=inputs, credentials=credentials
+        )
 
     async def _create(self, order_id: str, tenant: str, spec: OrderSpec, now: datetime) -> None:
-        place, objects = self._hub.place, self._hub.objects
-        namespace = place.namespace(tenant)
+        place, objects = self._hub.order_settings, self._hub.objects
+        namespace = place.get_tenant_namespace(tenant)
         for is_retry in (False, True):
             try:
                 reference = await self._write_inputs(namespace, order_id, spec)
@@ -214,13 +224,13 @@ class KubeOrderBook:
                     order_id,
                     spec,
                     tenant=tenant,
-                    place=place,
+                    order_settings=place,
                     ordered_at=now,
                     secret_ref=reference,
                 )
-                self._check()
+                self._check_lease()
                 await objects.create_order(order_id, tenant, order_spec)
-                self._hub.where[order_id] = namespace, hub_names.order_name(order_id)
+                self._hub.order_locations[order_id] = namespace, hub_names.order_name(order_id)
                 return
             except Exists as error:
                 raise Conflict(f"order {order_id} was placed in the meantime") from error
@@ -229,12 +239,12 @@ class KubeOrderBook:
                     raise
                 await objects.ensure_namespace(tenant)  # the tenant's first order here
 
-    async def _forget_inputs(self, order_id: str, tenant: str) -> None:
+    async def _delete_inputs(self, order_id: str, tenant: str) -> None:
         """Deletes the inputs of an order that does not exist: they are written before the order."""
-        place = self._hub.place
-        if tenant or place.one_namespace:
+        place = self._hub.order_settings
+        if tenant or place.shared_namespace:
             name = hub_names.inputs_secret_name(hub_names.order_name(order_id))
-            await self._hub.objects.delete_secret(place.namespace(tenant), name)
+            await self._hub.objects.delete_secret(place.get_tenant_namespace(tenant), name)
 
     async def _write_inputs(
         self, namespace: str, order_id: str, spec: OrderSpec
@@ -243,7 +253,7 @@ class KubeOrderBook:
 
         If the order is never written, the next attempt uses the Secret, or `forget` deletes it.
         """
-        contents = to_kube.secrets_of(spec)
+        contents = to_kube.collect_secrets(spec)
         order_name = hub_names.order_name(order_id)
         name = hub_names.inputs_secret_name(order_name)
         if not contents:
@@ -254,7 +264,7 @@ class KubeOrderBook:
         return ClusterOrderSecretReference(name=name, version=version)
 
 
-def _is_in_the_making(order: Order) -> bool:
+def _may_need_inputs(order: Order) -> bool:
     """Whether this pass may need the order's inputs: it is not deleted, and not settled at its newest spec."""
     settled = order.status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
     follows = order.status.observed_generation == order.spec.generation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from boatyard.kube.kinds import Kind
+from boatyard.kube.kinds import KubeKind
 
-CLUSTER_ORDERS = Kind("osac.openshift.io", "v1alpha1", "clusterorders", "ClusterOrder", True)
-CLAIMS = Kind("boatyard.io", "v1", "claims", "Claim", True)
-LEFTOVERS = Kind("boatyard.io", "v1", "leftovers", "Leftover", True)
+CLUSTER_ORDERS = KubeKind("osac.openshift.io", "v1alpha1", "clusterorders", "ClusterOrder", True)
+CLAIMS = KubeKind("boatyard.io", "v1", "claims", "Claim", True)
+LEFTOVERS = KubeKind("boatyard.io", "v1", "leftovers", "Leftover", True)

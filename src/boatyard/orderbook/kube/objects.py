@@ -16,22 +16,22 @@ from boatyard.model import hub_names
 from boatyard.model.errors import Exists, NotFound
 from boatyard.model.generated.boatyard import Credentials, Leftover, Order
 from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, status, to_kube
-from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping import from_kube, kube_json, leftovers, status, to_kube
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
 
 Object = dict[str, Any]
-Item = Mapping[str, Any]
+ObjectMapping = Mapping[str, Any]
 
-TENANT_REF = "osac.openshift.io/tenant-ref"  # label of a tenant's namespace
-_CREDENTIALS = ("kubeconfig", "username", "password")  # keys of the Secret, as in Credentials
-_SIMULATED = "simulated"
+TENANT_LABEL = "osac.openshift.io/tenant-ref"  # label of a tenant's namespace
+_CREDENTIAL_KEYS = ("kubeconfig", "username", "password")  # keys of the Secret, as in Credentials
+_SIMULATED_KEY = "simulated"
 _KINDS = {"Order": CLUSTER_ORDERS, "Leftover": LEFTOVERS}
 
 
 class HubObjects:
-    def __init__(self, client: KubeClient, place: Place) -> None:
+    def __init__(self, client: KubeClient, order_settings: HubOrderSettings) -> None:
         self.client = client
-        self.place = place
+        self.order_settings = order_settings
 
     # --- orders ----------------------------------------------------------------------------------
 
@@ -39,10 +39,10 @@ class HubObjects:
         """The object of that order in any namespace. It is found by its name, which cannot change."""
         name = hub_names.order_name(order_id)
         listed = await self.client.list(
-            CLUSTER_ORDERS, self.place.one_namespace, fields=f"metadata.name={name}"
+            CLUSTER_ORDERS, self.order_settings.shared_namespace, fields=f"metadata.name={name}"
         )
         for item in listed.items:
-            if from_kube.order_id(item, self.place) == order_id:
+            if from_kube.read_order_id(item, self.order_settings) == order_id:
                 return item
         return None
 
@@ -54,7 +54,7 @@ class HubObjects:
 
     async def create_order(self, order_id: str, tenant: str, spec: Object) -> Object:
         """Creates an order with both finalizers. Exists when the name is taken."""
-        namespace = self.place.namespace(tenant)
+        namespace = self.order_settings.get_tenant_namespace(tenant)
         body: Object = {
             "metadata": {
                 "name": hub_names.order_name(order_id),
@@ -70,12 +70,12 @@ class HubObjects:
         }
         return await self.client.create(CLUSTER_ORDERS, body, namespace)
 
-    async def replace_spec(self, item: Item, spec: Object) -> Object:
+    async def replace_spec(self, item: ObjectMapping, spec: Object) -> Object:
         """Replaces our fields of the spec; other fields stay."""
         foreign_fields = {
             name: value
             for name, value in (item.get("spec") or {}).items()
-            if name not in to_kube.FIELDS
+            if name not in to_kube.SPEC_FIELDS
         }
         return await self.client.replace(
             CLUSTER_ORDERS, {**item, "spec": {**foreign_fields, **spec}}
@@ -83,7 +83,7 @@ class HubObjects:
 
     async def patch_order(
         self,
-        item: Item,
+        item: ObjectMapping,
         *,
         spec: Object | None = None,
         metadata: Object | None = None,
@@ -99,7 +99,9 @@ class HubObjects:
             CLUSTER_ORDERS, current["name"], patch, current["namespace"]
         )
 
-    async def set_finalizers(self, item: Item, *, add: str = "", remove: str = "") -> Object | None:
+    async def set_finalizers(
+        self, item: ObjectMapping, *, add: str = "", remove: str = ""
+    ) -> Object | None:
         """Adds or removes a finalizer and returns the order; None when it was deleted with its last finalizer."""
         current_finalizers = list(item["metadata"].get("finalizers") or ())
         finalizers = [finalizer for finalizer in current_finalizers if finalizer != remove]
@@ -112,7 +114,7 @@ class HubObjects:
         except NotFound:
             return None
 
-    async def apply_status(self, item: Item, order: Order, now: datetime) -> Object:
+    async def apply_status(self, item: ObjectMapping, order: Order, now: datetime) -> Object:
         metadata = item["metadata"]
         body: Object = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
@@ -122,7 +124,7 @@ class HubObjects:
             CLUSTER_ORDERS, metadata["name"], body, metadata["namespace"], subresource="status"
         )
 
-    async def delete_order(self, item: Item) -> None:
+    async def delete_order(self, item: ObjectMapping) -> None:
         metadata = item["metadata"]
         await self.client.delete(
             CLUSTER_ORDERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
@@ -132,19 +134,19 @@ class HubObjects:
         """Creates the namespace of a tenant's orders. An existing one is left as it is."""
         body: Object = {
             "metadata": {
-                "name": self.place.namespace(tenant),
+                "name": self.order_settings.get_tenant_namespace(tenant),
                 "labels": {hub_names.MANAGED_BY: hub_names.BOATYARD},
             }
         }
-        if not self.place.one_namespace:
-            body["metadata"]["labels"][TENANT_REF] = hub_names.label_value(tenant)
+        if not self.order_settings.shared_namespace:
+            body["metadata"]["labels"][TENANT_LABEL] = hub_names.label_value(tenant)
             body["metadata"]["annotations"] = {hub_names.TENANT: tenant}
         try:
             await self.client.create(NAMESPACES, body)
         except Exists:
             return
 
-    async def get(self, kind: str, item: Item) -> Object | None:
+    async def read_again(self, kind: str, item: ObjectMapping) -> Object | None:
         """Reads an order or a leftover again; None when it was deleted, or another object has its name."""
         metadata = item["metadata"]
         try:
@@ -182,9 +184,9 @@ class HubObjects:
     async def delete_secret(self, namespace: str, name: str) -> None:
         await self.client.delete(SECRETS, name, namespace)
 
-    async def read_credentials(self, item: Item) -> Credentials:
+    async def read_credentials(self, item: ObjectMapping) -> Credentials:
         """The cluster's credentials; empty before there are any."""
-        reference = from_kube.credentials_ref(item)
+        reference = from_kube.read_credentials_ref(item)
         secret = (
             await self.read_secret(reference["namespace"], reference["name"]) if reference else None
         )
@@ -193,44 +195,44 @@ class HubObjects:
             kubeconfig=contents.get("kubeconfig", ""),
             username=contents.get("username", ""),
             password=contents.get("password", ""),
-            simulated=contents.get(_SIMULATED) == "true",
+            simulated=contents.get(_SIMULATED_KEY) == "true",
         )
 
-    async def write_credentials(self, item: Item, order: Order) -> None:
+    async def write_credentials(self, item: ObjectMapping, order: Order) -> None:
         credentials = order.status.credentials
-        contents = {name: getattr(credentials, name) for name in _CREDENTIALS}
+        contents = {name: getattr(credentials, name) for name in _CREDENTIAL_KEYS}
         contents = {name: text for name, text in contents.items() if text}
         if credentials.simulated:
-            contents[_SIMULATED] = "true"
-        reference = status.place_of_credentials(order, item)
+            contents[_SIMULATED_KEY] = "true"
+        reference = status.make_credentials_ref(order, item)
         await self.write_secret(
             reference["namespace"], reference["name"], contents, order_name=item["metadata"]["name"]
         )
 
-    async def delete_credentials(self, item: Item) -> None:
+    async def delete_credentials(self, item: ObjectMapping) -> None:
         """Deletes the credentials, also when no status refers to them: their writer may have died before it did."""
         metadata = item["metadata"]
-        reference = from_kube.credentials_ref(item) or {}
+        reference = from_kube.read_credentials_ref(item) or {}
         name = hub_names.credentials_secret_name(metadata["name"])
         for namespace in dict.fromkeys((metadata["namespace"], reference.get("namespace"))):
             if namespace:
                 await self.delete_secret(namespace, name)
 
-    async def delete_inputs(self, item: Item) -> None:
+    async def delete_inputs(self, item: ObjectMapping) -> None:
         """Deletes the order's inputs. The service does this, unless somebody removed its finalizer from the order."""
-        reference = from_kube.secret_ref(item)
+        reference = from_kube.read_secret_ref(item)
         if reference is not None:
             await self.delete_secret(item["metadata"]["namespace"], reference.name)
 
     # --- leftovers -------------------------------------------------------------------------------
 
     async def find_leftover(self, leftover_id: str) -> Object | None:
-        name = leftovers.leftover_name(leftover_id)
+        name = leftovers.make_leftover_name(leftover_id)
         listed = await self.client.list(
-            LEFTOVERS, self.place.one_namespace, fields=f"metadata.name={name}"
+            LEFTOVERS, self.order_settings.shared_namespace, fields=f"metadata.name={name}"
         )
         for item in listed.items:
-            if leftovers.leftover_id(item, self.place) == leftover_id:
+            if leftovers.read_leftover_id(item, self.order_settings) == leftover_id:
                 return item
         return None
 
@@ -240,30 +242,33 @@ class HubObjects:
         When its tenant's namespace is deleted, or its tenant is not known, it is created in `place.aside`.
         """
         try:
-            if leftover.metadata.tenant or not self.place.aside:
+            if leftover.metadata.tenant or not self.order_settings.fallback_namespace:
                 return await self._create_leftover(leftover)
         except NotFound:
-            if self.place.aside in ("", self.place.namespace(leftover.metadata.tenant)):
+            if self.order_settings.fallback_namespace in (
+                "",
+                self.order_settings.get_tenant_namespace(leftover.metadata.tenant),
+            ):
                 raise
         return await self._create_leftover(leftover, aside=True)
 
     async def _create_leftover(self, leftover: Leftover, *, aside: bool = False) -> Object | None:
-        body = leftovers.to_object(leftover, self.place, aside=aside)
+        body = leftovers.to_object(leftover, self.order_settings, aside=aside)
         try:
             return await self.client.create(LEFTOVERS, body)
         except Exists:
             return None
 
-    async def replace_leftover(self, item: Item, leftover: Leftover) -> Object:
-        body: Object = {**item, "status": camel.dump(leftover.status)}
+    async def replace_leftover(self, item: ObjectMapping, leftover: Leftover) -> Object:
+        body: Object = {**item, "status": kube_json.dump(leftover.status)}
         return await self.client.replace(LEFTOVERS, body)
 
-    async def delete_leftover(self, item: Item) -> None:
+    async def delete_leftover(self, item: ObjectMapping) -> None:
         metadata = item["metadata"]
         await self.client.delete(
             LEFTOVERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
         )
 
 
-def has_finalizer(item: Item, finalizer: str) -> bool:
+def has_finalizer(item: ObjectMapping, finalizer: str) -> bool:
     return finalizer in (item["metadata"].get("finalizers") or ())

@@ -12,29 +12,31 @@ from typing import Any
 
 from boatyard.kube.client import KubeClient
 from boatyard.model import hub_names
-from boatyard.orderbook.kube.claims import is_below, order_of, owner_of
+from boatyard.orderbook.kube.claims import get_claim_owner, get_order_id, is_below
 from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
 from boatyard.orderbook.kube.mapping import from_kube, leftovers
-from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.from_kube import HubOrderSettings
 from boatyard.orderbook.kube.view import HubView
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Books:
+class HubRecords:
     """The claims on a hub, and the items that orders and leftovers recorded; these were read after the claims."""
 
     claims: Sequence[dict[str, Any]] = ()
-    recorded: Mapping[str, set[str]] = field(default_factory=dict)  # keys of items, by order
-    names: frozenset[str] = frozenset()  # of the orders' objects
+    item_keys: Mapping[str, set[str]] = field(default_factory=dict)  # keys of items, by order
+    order_names: frozenset[str] = frozenset()  # of the orders' objects
 
-    def knows(self, order_id: str) -> bool:
+    def has_order(self, order_id: str) -> bool:
         """Whether there is an order or a leftover of that id. An order counts by its name too, which cannot change."""
-        return order_id in self.recorded or hub_names.order_name(order_id) in self.names
+        return order_id in self.item_keys or hub_names.order_name(order_id) in self.order_names
 
 
-async def read_books(client: KubeClient, place: Place, namespace: str, *, read_all: bool) -> Books:
+async def read_hub_records(
+    client: KubeClient, order_settings: HubOrderSettings, namespace: str, *, read_all: bool
+) -> HubRecords:
     """Lists claims, then orders, then leftovers on the API server, each after the answer before.
 
     An item is recorded before it is claimed, its claim is deleted before it is forgotten, and a Leftover is written
@@ -43,26 +45,26 @@ async def read_books(client: KubeClient, place: Place, namespace: str, *, read_a
     """
     claims = (await client.list(CLAIMS, namespace)).items
     if not claims and not read_all:
-        return Books()
+        return HubRecords()
     recorded: dict[str, set[str]] = {}
-    listed = (await client.list(CLUSTER_ORDERS, place.one_namespace)).items
+    listed = (await client.list(CLUSTER_ORDERS, order_settings.shared_namespace)).items
     for item in listed:
         items = ((item.get("status") or {}).get("boatyard") or {}).get("items") or ()
-        keys = recorded.setdefault(from_kube.order_id(item, place), set())
+        keys = recorded.setdefault(from_kube.read_order_id(item, order_settings), set())
         keys |= {str(entry.get("key")) for entry in items}
     names = frozenset(str(item["metadata"]["name"]) for item in listed)
-    for item in (await client.list(LEFTOVERS, place.one_namespace)).items:
+    for item in (await client.list(LEFTOVERS, order_settings.shared_namespace)).items:
         items = (item.get("status") or {}).get("items") or ()
-        keys = recorded.setdefault(leftovers.leftover_id(item, place), set())
+        keys = recorded.setdefault(leftovers.read_leftover_id(item, order_settings), set())
         keys |= {str(entry.get("key")) for entry in items}
-    return Books(claims=claims, recorded=recorded, names=names)
+    return HubRecords(claims=claims, item_keys=recorded, order_names=names)
 
 
-async def free_claims(
+async def delete_orphaned_claims(
     client: KubeClient,
     view: HubView,
     namespace: str,
-    books: Books,
+    books: HubRecords,
     *,
     check: Callable[[], None],
     is_protected: Callable[[str], bool],
@@ -73,16 +75,16 @@ async def free_claims(
     """
     count = 0
     for claim in books.claims:
-        owner = owner_of(claim)
-        order = order_of(owner)
-        if any(is_below(owner, f"{order}/{key}") for key in books.recorded.get(order, ())):
+        owner = get_claim_owner(claim)
+        order = get_order_id(owner)
+        if any(is_below(owner, f"{order}/{key}") for key in books.item_keys.get(order, ())):
             continue
         if is_protected(order):
             continue
         check()
         metadata = claim["metadata"]
         existed = await client.delete(CLAIMS, metadata["name"], namespace, uid=metadata["uid"])
-        view.gone(claim)
+        view.remove_claim(claim)
         if existed:  # else its owner deleted it after we listed it
             count += 1
             logger.warning("claim without an owner removed", extra={"owner": owner})

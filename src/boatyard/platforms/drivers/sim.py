@@ -8,8 +8,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from boatyard.model.outcome import Outcome
-from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
-from boatyard.twin.driver import Seen, TwinDriver, has, lacks
+from boatyard.platforms.port import (
+    ClusterAccess,
+    DesiredCluster,
+    DesiredNode,
+    ObservedCluster,
+    ObservedNode,
+    RestMode,
+)
+from boatyard.twin.driver import ObservedThing, TwinDriver, expect_absent, expect_present
 from boatyard.twin.services.control_planes import ClusterFields
 
 
@@ -19,21 +26,21 @@ class SimPlatform(TwinDriver):
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
         return True
 
-    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
-        has_name = has(key, name=desired.name)
+    async def ensure_cluster(self, key: str, desired: DesiredCluster) -> Outcome:
+        has_name = expect_present(key, name=desired.name)
         restore = desired.restore
-        stored_fields = stored_wishes(key, desired)
+        stored_fields = to_stored_fields(key, desired)
         expected = {**stored_fields, "target": desired.version, "rest": str(desired.rest)}
         if restore is not None:
             expected["restored"] = restore.request
 
-        def matches(record: Seen) -> bool:
+        def matches(record: ObservedThing) -> bool:
             if record is None or not has_name(record):
                 return False
             fields = ClusterFields(*record["extra"])._asdict()
             return all(fields[name] == value for name, value in expected.items())
 
-        return await self.act(
+        return await self.call_and_verify(
             "ensure_cluster",
             kind="cluster",
             id=key,
@@ -48,14 +55,16 @@ class SimPlatform(TwinDriver):
         )
 
     async def release_cluster(self, key: str) -> Outcome:
-        return await self.act("release_cluster", kind="cluster", id=key, so=lacks(key), key=key)
+        return await self.call_and_verify(
+            "release_cluster", kind="cluster", id=key, so=expect_absent(key), key=key
+        )
 
-    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
-        return await self.act(
+    async def ensure_node(self, key: str, cluster_key: str, node: DesiredNode) -> Outcome:
+        return await self.call_and_verify(
             "ensure_node",
             kind="node",
             id=key,
-            so=has(key, name=node.host, ref=cluster_key),
+            so=expect_present(key, name=node.host, ref=cluster_key),
             key=key,
             cluster_key=cluster_key,
             slot=node.slot,
@@ -68,11 +77,11 @@ class SimPlatform(TwinDriver):
     async def release_node(
         self, key: str, cluster_key: str, slot: str, *, drain: bool = True
     ) -> Outcome:
-        return await self.act(
+        return await self.call_and_verify(
             "release_node",
             kind="node",
             id=key,
-            so=lacks(key),
+            so=expect_absent(key),
             key=key,
             cluster_key=cluster_key,
             slot=slot,
@@ -82,7 +91,7 @@ class SimPlatform(TwinDriver):
     async def choose_leaving(
         self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
     ) -> Sequence[str]:
-        chosen: Sequence[str] = await self.ask(
+        chosen: Sequence[str] = await self.call_verb(
             "choose_leaving",
             cluster_key=cluster_key,
             node_set=node_set,
@@ -91,48 +100,52 @@ class SimPlatform(TwinDriver):
         )
         return chosen
 
-    async def observe(self, cluster_key: str) -> ClusterSeen:
-        state = await self.ask("observe", cluster_key=cluster_key)
+    async def observe(self, cluster_key: str) -> ObservedCluster:
+        state = await self.call_verb("observe", cluster_key=cluster_key)
         if not state["exists"]:
-            return ClusterSeen(exists=False)
-        return ClusterSeen(
+            return ObservedCluster(exists=False)
+        return ObservedCluster(
             exists=True,
             available=state["available"],
             degraded=state["degraded"],
             version=state["version"],
             message=state["message"],
-            rest=Rest(state["rest"]),
+            rest=RestMode(state["rest"]),
             nodes=tuple(
-                NodeSeen(node["slot"], node["node_set"], node["ready"], node["message"])
+                ObservedNode(node["slot"], node["node_set"], node["ready"], node["message"])
                 for node in state["nodes"]
             ),
         )
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
-        return await self.act(
+        return await self.call_and_verify(
             "ensure_backup",
             kind="backup",
             id=key,
-            so=has(key),
+            so=expect_present(key),
             key=key,
             cluster_key=cluster_key,
             folder=folder,
         )
 
     async def release_backup(self, key: str) -> Outcome:
-        return await self.act("release_backup", kind="backup", id=key, so=lacks(key), key=key)
+        return await self.call_and_verify(
+            "release_backup", kind="backup", id=key, so=expect_absent(key), key=key
+        )
 
-    async def access(self, cluster_key: str) -> Access:
-        return Access(**await self.ask("access", cluster_key=cluster_key), simulated=True)
+    async def access(self, cluster_key: str) -> ClusterAccess:
+        return ClusterAccess(
+            **await self.call_verb("access", cluster_key=cluster_key), simulated=True
+        )
 
 
-def stored_wishes(key: str, desired: ClusterWanted) -> dict[str, str]:
+def to_stored_fields(key: str, desired: DesiredCluster) -> dict[str, str]:
     """Returns what the twin stores of a request beside name, version, rest and restore, in the twin's own form.
 
     The twin's journal is on disk, so the pull secret and the values of parameters are digests.
     """
     parameters = {
-        name: digest(key, msgspec.json.encode(value).decode())
+        name: digest_secret(key, msgspec.json.encode(value).decode())
         for name, value in desired.parameters.items()
     }
     return {
@@ -146,14 +159,14 @@ def stored_wishes(key: str, desired: ClusterWanted) -> dict[str, str]:
         "machine_cidr": desired.machine_cidr,
         "gateway": desired.gateway,
         "ssh_public_key": desired.ssh_public_key,
-        "pull_secret": digest(key, desired.pull_secret),
+        "pull_secret": digest_secret(key, desired.pull_secret),
         "parameters": _json(parameters),
         "settings": _json(desired.settings),
         "host_types": _json(desired.host_types),
     }
 
 
-def digest(key: str, secret: str) -> str:
+def digest_secret(key: str, secret: str) -> str:
     """Returns a digest that shows only whether a secret has changed; empty for an empty secret.
 
     The cluster's key is part of it, so that the same secret in two clusters has two digests.

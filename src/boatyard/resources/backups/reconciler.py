@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace, Signal
+from boatyard.ledger.changes import Archive, Change, EventNote, Replace, Signal
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SYSTEM
 from boatyard.model.generated.boatyard import (
@@ -21,14 +21,15 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Cluster, Metadata
 from boatyard.model.outcome import Done, Outcome
+from boatyard.orderbook.mirror import begin_leftover
 from boatyard.resources.backups import progress
-from boatyard.resources.orders.acting import TRY_SECONDS
-from boatyard.resources.orders.attempts import Failed, Fault, attempt
+from boatyard.resources.orders.attempts import AttemptFailure, AttemptFault, run_attempt
+from boatyard.resources.orders.item_execution import TRY_SECONDS
 from boatyard.resources.orders.reconciler import DriversFor
 from boatyard.resources.orders.steps.install import backup_key
-from boatyard.resources.reconciling import Result, Turn
+from boatyard.resources.reconciler import ReconcilePass, ReconcileResult
 
-_ITEM = Item(key="backup", kind="backup", step="install")
+_BACKUP_ITEM = Item(key="backup", kind="backup", step="install")
 
 
 class BackupReconciler:
@@ -39,70 +40,78 @@ class BackupReconciler:
         self._drivers_for = drivers_for
         self._delete_within = delete_within
 
-    async def reconcile(self, turn: Turn) -> Result:
-        backup = await self._ledger.documents.get(Backup, turn.id)
+    async def reconcile(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        backup = await self._ledger.documents.get(Backup, reconcile_pass.id)
         if backup is None:
-            return Result()
+            return ReconcileResult()
         if backup.metadata.deletion_timestamp is not None:
-            return await self._release(backup, turn)
+            return await self._release(backup, reconcile_pass)
         if backup.status.state != BackupState.PENDING:
-            return Result()
-        return await self._take(backup, turn)
+            return ReconcileResult()
+        return await self._take(backup, reconcile_pass)
 
-    async def poisoned(self, turn: Turn) -> Result:
-        backup = await self._ledger.documents.get(Backup, turn.id)
+    async def quarantine(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        backup = await self._ledger.documents.get(Backup, reconcile_pass.id)
         if backup is None:
-            return Result()
+            return ReconcileResult()
         if backup.metadata.deletion_timestamp is not None:
-            return _kept_aside(backup, turn.now)
-        return _written(backup, progress.died(backup.status), turn.now)
+            return _abandon(backup, reconcile_pass.now)
+        return _make_result(backup, progress.fail_after_crashes(backup.status), reconcile_pass.now)
 
-    async def _take(self, backup: Backup, turn: Turn) -> Result:
+    async def _take(self, backup: Backup, reconcile_pass: ReconcilePass) -> ReconcileResult:
         """Takes the backup. The committed document has the only key under which anything can exist outside."""
-        answer = await self._try(backup, turn, released=False)
+        answer = await self._run_attempt(backup, reconcile_pass, released=False)
         cluster_gone = False
-        if isinstance(answer, Failed) and answer.fault is Fault.UNAVAILABLE:
+        if isinstance(answer, AttemptFailure) and answer.fault is AttemptFault.UNAVAILABLE:
             cluster_gone = (
                 await self._ledger.documents.get(Cluster, backup.spec.cluster, sealed=True) is None
             )
-        status = progress.taken(backup, answer, cluster_gone=cluster_gone, now=turn.now)
-        return _written(backup, status, turn.now)
+        status = progress.apply_take_attempt(
+            backup, answer, cluster_gone=cluster_gone, now=reconcile_pass.now
+        )
+        return _make_result(backup, status, reconcile_pass.now)
 
-    async def _release(self, backup: Backup, turn: Turn) -> Result:
+    async def _release(self, backup: Backup, reconcile_pass: ReconcilePass) -> ReconcileResult:
         """Removes the copy, then the document. A copy that is not removed in time becomes a Leftover."""
         delete_by = backup.status.delete_by
         if delete_by is None:
             status = msgspec.structs.replace(
-                backup.status, delete_by=turn.now + self._delete_within
+                backup.status, delete_by=reconcile_pass.now + self._delete_within
             )
-            return Result(
+            return ReconcileResult(
                 changes=[Replace(msgspec.structs.replace(backup, status=status))],
-                look_again=turn.now,
+                look_again=reconcile_pass.now,
                 hub=backup.status.hub,
             )
-        answer = await self._try(backup, turn, released=True)
+        answer = await self._run_attempt(backup, reconcile_pass, released=True)
         if isinstance(answer, Done):
-            return Result(changes=[_archived(backup, Note("Deleted", "Deleted"))])
-        if turn.now >= delete_by:
-            return _kept_aside(backup, turn.now)
-        status = progress.leaving(backup, answer, now=turn.now)
+            return ReconcileResult(
+                changes=[_make_archive_change(backup, EventNote("Deleted", "Deleted"))]
+            )
+        if reconcile_pass.now >= delete_by:
+            return _abandon(backup, reconcile_pass.now)
+        status = progress.apply_removal_attempt(backup, answer, now=reconcile_pass.now)
         look_again = min(status.next_look or delete_by, delete_by)
-        return Result(
-            changes=_changed(backup, status, None), look_again=look_again, hub=backup.status.hub
+        return ReconcileResult(
+            changes=_make_changes(backup, status, None),
+            look_again=look_again,
+            hub=backup.status.hub,
         )
 
-    async def _try(self, backup: Backup, turn: Turn, *, released: bool) -> Outcome | Failed:
-        turn.check_lease()
-        backup_attempt = await attempt(
-            _ITEM,
+    async def _run_attempt(
+        self, backup: Backup, reconcile_pass: ReconcilePass, *, released: bool
+    ) -> Outcome | AttemptFailure:
+        reconcile_pass.check_lease()
+        backup_attempt = await run_attempt(
+            _BACKUP_ITEM,
             released=released,
-            act=self._act(backup, released=released),
+            act=self._call_platform(backup, released=released),
             order_id=backup.id,
             seconds=TRY_SECONDS,
         )
-        return backup_attempt.answer
+        return backup_attempt.result
 
-    async def _act(self, backup: Backup, *, released: bool) -> Outcome:
+    async def _call_platform(self, backup: Backup, *, released: bool) -> Outcome:
         drivers = await self._drivers_for(backup.status.hub)
         key = backup_key(backup.id)
         if released:
@@ -111,39 +120,39 @@ class BackupReconciler:
         return await drivers.platform.ensure_backup(key, cluster_key, backup.spec.folder)
 
 
-def _written(backup: Backup, status: BackupStatus, now: datetime) -> Result:
+def _make_result(backup: Backup, status: BackupStatus, now: datetime) -> ReconcileResult:
     """One write, and an event of the cluster once the backup is taken or has failed."""
     if status.state == BackupState.PENDING:
-        return Result(
-            changes=_changed(backup, status, None),
+        return ReconcileResult(
+            changes=_make_changes(backup, status, None),
             look_again=status.next_look or now,
             hub=backup.status.hub,
         )
     name = backup.metadata.name
     if status.state == BackupState.FAILED:
-        note = Note("BackupFailed", f"Backup {name} failed: {status.message}")
+        note = EventNote("BackupFailed", f"Backup {name} failed: {status.message}")
     else:
-        note = Note("BackedUp", f"Backup {name} of version {status.version} taken")
-    changes = _changed(backup, status, note)
+        note = EventNote("BackedUp", f"Backup {name} of version {status.version} taken")
+    changes = _make_changes(backup, status, note)
     if backup.metadata.tenant != SYSTEM:  # events of a shared cluster are read by all tenants
         changes.append(Signal("Cluster", backup.spec.cluster, backup.metadata.tenant, note))
-    return Result(changes=changes, hub=backup.status.hub)
+    return ReconcileResult(changes=changes, hub=backup.status.hub)
 
 
-def _changed(backup: Backup, status: BackupStatus, note: Note | None) -> list[Change]:
+def _make_changes(backup: Backup, status: BackupStatus, note: EventNote | None) -> list[Change]:
     if status == backup.status:
         return []
     return [Replace(msgspec.structs.replace(backup, status=status), note=note)]
 
 
-def _archived(backup: Backup, note: Note) -> Change:
+def _make_archive_change(backup: Backup, note: EventNote) -> Change:
     metadata = msgspec.structs.replace(backup.metadata, finalizers=())
     return Archive(msgspec.structs.replace(backup, metadata=metadata), note=note)
 
 
-def _kept_aside(backup: Backup, now: datetime) -> Result:
+def _abandon(backup: Backup, now: datetime) -> ReconcileResult:
     """Ends the deletion. The copy that may still exist becomes a Leftover, which operators see."""
-    item = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
+    item = msgspec.structs.replace(_BACKUP_ITEM, state=ItemState.LEAVING)
     leftover = Leftover(
         id=backup.id,
         metadata=Metadata(
@@ -159,13 +168,7 @@ def _kept_aside(backup: Backup, now: datetime) -> Result:
             items=(item,), next_look=now, message="a backup that was not removed in time"
         ),
     )
-    note = Note("Abandoned", "Deleted; the copy itself could not be removed in time")
-    return Result(
-        changes=[
-            _archived(backup, note),
-            Insert(leftover, note=note),
-            Due(
-                "Leftover", leftover.id, now, tenant=leftover.metadata.tenant, hub=backup.status.hub
-            ),
-        ]
+    note = EventNote("Abandoned", "Deleted; the copy itself could not be removed in time")
+    return ReconcileResult(
+        changes=[_make_archive_change(backup, note), *begin_leftover(leftover, note, now)]
     )

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from boatyard.model.errors import Violation
 from boatyard.model.generated.osac import ClusterVersion
-from boatyard.resources.cluster_versions.rules import SEMVER, usable
+from boatyard.resources.cluster_versions.rules import SEMVER, is_usable
 
-PATH = "spec.version"
+VERSION_PATH = "spec.version"
 
 
-class Number(NamedTuple):
+class VersionNumber(NamedTuple):
     """Major, minor and patch. Suffixes such as a release candidate do not matter here."""
 
     major: int
@@ -20,13 +20,13 @@ class Number(NamedTuple):
     patch: int
 
 
-def number_of(version: str) -> Number | None:
+def parse_version(version: str) -> VersionNumber | None:
     """The version as numbers, or None when it is not three of them."""
     match = SEMVER.fullmatch(version)
-    return Number(int(match[1]), int(match[2]), int(match[3])) if match else None
+    return VersionNumber(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def change_violation(
+def find_change_violation(
     running: str, target: str, catalogue: Iterable[ClusterVersion]
 ) -> Violation | None:
     """Why a cluster cannot go from one version to the other, with the upgrade path if there is one.
@@ -34,41 +34,45 @@ def change_violation(
     Patches may go both ways; minors go up, one at a time. Other majors and versions that are not three numbers
     are left to the platform.
     """
-    old, new = number_of(running), number_of(target)
+    old, new = parse_version(running), parse_version(target)
     if old is None or new is None or old.major != new.major or old.minor == new.minor:
         return None
     if new.minor < old.minor:
         return Violation(
-            PATH,
+            VERSION_PATH,
             f"{running} runs, and {target} is an older minor",
             "a cluster never goes back a minor; restore a backup of then into a new cluster",
         )
     if new.minor == old.minor + 1:
         return None
     return Violation(
-        PATH, f"{running} to {target} is more than one minor at once", _path(old, target, catalogue)
+        VERSION_PATH,
+        f"{running} to {target} is more than one minor at once",
+        _format_upgrade_path(old, target, catalogue),
     )
 
 
 def is_newer_minor(version: str, other_version: str) -> bool:
     """Whether the first has a later minor than the second; another major counts as later."""
-    first, second = number_of(version), number_of(other_version)
+    first, second = parse_version(version), parse_version(other_version)
     if first is None or second is None:
         return False
     return first.major != second.major or first.minor > second.minor
 
 
-def _path(old: Number, target: str, catalogue: Iterable[ClusterVersion]) -> str:
+def _format_upgrade_path(
+    old: VersionNumber, target: str, catalogue: Iterable[ClusterVersion]
+) -> str:
     """The upgrade path in words: the newest usable patch of each minor in between, or which minor has none."""
-    best: dict[int, tuple[Number, str]] = {}
+    best: dict[int, tuple[VersionNumber, str]] = {}
     for version in catalogue:
-        number = number_of(version.spec.version)
-        if number is None or number.major != old.major or not usable(version):
+        number = parse_version(version.spec.version)
+        if number is None or number.major != old.major or not is_usable(version):
             continue
         best[number.minor] = max(
             best.get(number.minor, (number, "")), (number, version.spec.version)
         )
-    last = number_of(target)
+    last = parse_version(target)
     assert last is not None, "the caller has looked"
     between = range(old.minor + 1, last.minor)
     missing = [f"{old.major}.{minor}" for minor in between if minor not in best]

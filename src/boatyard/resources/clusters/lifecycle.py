@@ -18,10 +18,10 @@ from boatyard.model.generated.osac import (
     ClusterVersion,
     ClusterVersionReference,
 )
-from boatyard.resources.cluster_versions.rules import usable
-from boatyard.resources.cluster_versions.upgrades import change_violation, is_newer_minor
-from boatyard.resources.metadata import shown
-from boatyard.resources.world import Sought, World
+from boatyard.resources.admission_context import AdmissionContext, DocumentLookup
+from boatyard.resources.cluster_versions.rules import is_usable
+from boatyard.resources.cluster_versions.upgrades import find_change_violation, is_newer_minor
+from boatyard.resources.metadata import quote_text
 
 LONGEST_REQUEST = 63
 _BACKUP = "spec.restore.backup"
@@ -31,12 +31,12 @@ _STEADY = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
 # --- rest -----------------------------------------------------------------------------------------
 
 
-def rest_of_new(spec: ClusterSpec) -> Iterator[Violation]:
+def new_cluster_rest_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if spec.rest != ClusterRest.AWAKE:
         yield Violation("spec.rest", "a new cluster is awake", "create it, then hibernate it")
 
 
-def check_rest(old: Cluster, spec: ClusterSpec) -> None:
+def check_rest_change(old: Cluster, spec: ClusterSpec) -> None:
     """Raises Precondition unless the change of rest is allowed.
 
     A hibernated cluster changes in nothing else, and only a steady cluster is hibernated.
@@ -79,14 +79,18 @@ def _is_steady(cluster: Cluster) -> bool:
 # --- version --------------------------------------------------------------------------------------
 
 
-def version_violations(old: Cluster, spec: ClusterSpec, world: World) -> Iterator[Violation]:
+def version_violations(
+    old: Cluster, spec: ClusterSpec, context: AdmissionContext
+) -> Iterator[Violation]:
     """Compares with the version that runs, not with the last spec: a failed change can be reverted."""
-    new_version = world.get(ClusterVersion, spec.version.id)
-    old_version = world.get(ClusterVersion, old.spec.version.id)
+    new_version = context.get(ClusterVersion, spec.version.id)
+    old_version = context.get(ClusterVersion, old.spec.version.id)
     running = old.status.version or (old_version.spec.version if old_version is not None else "")
     if new_version is None or not running:
         return
-    violation = change_violation(running, new_version.spec.version, world.all(ClusterVersion))
+    violation = find_change_violation(
+        running, new_version.spec.version, context.get_all(ClusterVersion)
+    )
     if violation is not None:
         yield violation
 
@@ -94,21 +98,23 @@ def version_violations(old: Cluster, spec: ClusterSpec, world: World) -> Iterato
 # --- restore --------------------------------------------------------------------------------------
 
 
-def owner_of_backups(tenant: str) -> str:
+def get_backup_tenant(tenant: str) -> str:
     """The tenant that owns backups of a tenant's clusters. Backups of shared clusters are not shared."""
     return SYSTEM if tenant == SHARED else tenant
 
 
-def sought(old: Cluster | None, new: Cluster) -> tuple[Sought, ...]:
+def list_backup_lookups(old: Cluster | None, new: Cluster) -> tuple[DocumentLookup, ...]:
     """Requests the backup to restore, only when the restore is new: later the backup may be deleted."""
     restore = new.spec.restore
     if not restore.backup or (old is not None and restore == old.spec.restore):
         return ()
-    return (Sought(_BACKUP, Backup, restore.backup, (owner_of_backups(new.metadata.tenant),)),)
+    return (
+        DocumentLookup(_BACKUP, Backup, restore.backup, (get_backup_tenant(new.metadata.tenant),)),
+    )
 
 
 def admit_restore(
-    old: Cluster | None, spec: ClusterSpec, world: World, violations: list[Violation]
+    old: Cluster | None, spec: ClusterSpec, context: AdmissionContext, violations: list[Violation]
 ) -> ClusterRestore:
     """Returns the restore with the backup's id and a request id of its own; appends what is wrong to `violations`."""
     restore = spec.restore
@@ -117,16 +123,16 @@ def admit_restore(
         return restore
     if len(restore.request) > LONGEST_REQUEST:
         violations.append(
-            Violation("spec.restore.request", f"{shown(restore.request)} is too long")
+            Violation("spec.restore.request", f"{quote_text(restore.request)} is too long")
         )
     if not restore.backup:
         if restore.request:
             violations.append(Violation(_BACKUP, "is required", "name a backup"))
         return restore
-    backup = world.get(Backup, restore.backup)
+    backup = context.get(Backup, restore.backup)
     if backup is None:
         return restore  # the missing backup is a violation already
-    violations += _backup_violations(old, spec, backup, world)
+    violations += _backup_violations(old, spec, backup, context)
     needs_new_request = not restore.request or (
         restore.request == before.request and backup.id != before.backup
     )
@@ -139,9 +145,9 @@ def admit_restore(
 
 
 def _backup_violations(
-    old: Cluster | None, spec: ClusterSpec, backup: Backup, world: World
+    old: Cluster | None, spec: ClusterSpec, backup: Backup, context: AdmissionContext
 ) -> Iterator[Violation]:
-    name = shown(backup.metadata.name)
+    name = quote_text(backup.metadata.name)
     if backup.metadata.deletion_timestamp is not None:
         yield Violation(_BACKUP, f"{name} is being deleted", "choose another backup")
         return
@@ -155,7 +161,7 @@ def _backup_violations(
         )
     if old is not None and spec.version != old.spec.version:
         yield Violation("spec.version", "changes in a request of its own", "restore first")
-    version = world.get(ClusterVersion, spec.version.id)
+    version = context.get(ClusterVersion, spec.version.id)
     if version is not None and is_newer_minor(backup.status.version, version.spec.version):
         yield Violation(
             _BACKUP,
@@ -164,15 +170,15 @@ def _backup_violations(
         )
 
 
-def version_of_backup(
-    spec: ClusterSpec, world: World, violations: list[Violation]
+def get_backup_version(
+    spec: ClusterSpec, context: AdmissionContext, violations: list[Violation]
 ) -> ClusterVersionReference:
     """The version of the backup: the default version of a cluster that is created from it."""
-    backup = world.get(Backup, spec.restore.backup) if spec.restore.backup else None
+    backup = context.get(Backup, spec.restore.backup) if spec.restore.backup else None
     if backup is None or not backup.status.version:
         return spec.version
-    for version in world.all(ClusterVersion):
-        if version.spec.version == backup.status.version and usable(version):
+    for version in context.get_all(ClusterVersion):
+        if version.spec.version == backup.status.version and is_usable(version):
             return ClusterVersionReference(id=version.id, name=version.metadata.name)
     violations.append(
         Violation(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from boatyard.model.generated.osac import Cluster, Hub, HubState, PlacementCandidate
+from boatyard.model.reasons import PlacementReason
 from boatyard.resources.hubs.settings import is_kubernetes
 
-CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
+CLUSTERS_RESOURCE = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
-PLATFORM = "platform"  # label of hubs that only take orders which ask for that platform
+PLATFORM_LABEL = "platform"  # label of hubs that only take orders which ask for that platform
 
 
 @dataclass(frozen=True)
-class HubView:
+class HubUsage:
     """A hub and what is reserved on it: host type (or "clusters") → count."""
 
     hub: Hub
@@ -31,30 +32,50 @@ class Placed:
 @dataclass(frozen=True)
 class NotPlaced:
     candidates: tuple[PlacementCandidate, ...]
-    reason: str
+    reason: PlacementReason
     message: str
 
 
-def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> Placed | NotPlaced:
+@dataclass(frozen=True)
+class Misfit:
+    """Why a cluster does not fit on one hub."""
+
+    reason: PlacementReason
+    message: str  # for operators
+
+
+# For tenants: without names of hubs and counts. The first reason that any hub has is the one told.
+_MESSAGES = {
+    PlacementReason.NO_CAPACITY: "no hub has enough free capacity now",
+    PlacementReason.NO_HEALTHY_HUB: "no hub that fits is taking orders now",
+    PlacementReason.NO_MATCHING_HUB: (
+        "no hub offers the template in the zone and with the labels asked for"
+    ),
+}
+
+
+def place(cluster: Cluster, hubs: Sequence[HubUsage], *, backup_on: str = "") -> Placed | NotPlaced:
     """The emptiest healthy hub where everything asked for fits. Ties go to the smaller id.
 
     `backup_on` is the hub that keeps the backup the cluster is made from: it goes nowhere else.
     """
     judgements = [
-        (view, _why_not(cluster, view, backup_on), _room_left(cluster, view)) for view in hubs
+        (view, _misfit(cluster, view, backup_on), _compute_free_share(cluster, view))
+        for view in hubs
     ]
     candidates = tuple(
         PlacementCandidate(
             hub=view.hub.id,
-            fits=not why,
-            score=round(room, 4) if not why else 0.0,
-            reason=why or f"{room:.0%} of its hosts stay free",
+            fits=misfit is None,
+            score=round(room, 4) if misfit is None else 0.0,
+            reason=f"{room:.0%} of its hosts stay free" if misfit is None else misfit.message,
         )
-        for view, why, room in sorted(judgements, key=lambda judgement: judgement[0].hub.id)
+        for view, misfit, room in sorted(judgements, key=lambda judgement: judgement[0].hub.id)
     )
-    fitting = [(view, room) for view, why, room in judgements if not why]
+    fitting = [(view, room) for view, misfit, room in judgements if misfit is None]
     if not fitting:
-        return NotPlaced(candidates, *_summary([why for _, why, _ in judgements]))
+        reasons = {misfit.reason for _, misfit, _ in judgements if misfit is not None}
+        return NotPlaced(candidates, *_summarize_obstacles(reasons))
     view, _ = min(fitting, key=lambda judgement: (-judgement[1], judgement[0].hub.id))
     return Placed(
         hub=view.hub,
@@ -63,92 +84,94 @@ def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> 
     )
 
 
-def amounts(cluster: Cluster) -> dict[str, int]:
+def get_required_amounts(cluster: Cluster) -> dict[str, int]:
     """The capacity that the cluster needs: hosts per type, and one cluster."""
-    counts = {CLUSTERS: 1}
+    counts = {CLUSTERS_RESOURCE: 1}
     for node_set in cluster.spec.node_sets.values():
         host_type = node_set.host_type.id
         counts[host_type] = counts.get(host_type, 0) + node_set.size
     return counts
 
 
-def pool(hub_id: str, resource: str) -> str:
+def get_capacity_pool(hub_id: str, resource: str) -> str:
     """The pool in which the ledger counts the reservations of a resource on a hub."""
     return f"{hub_id}/capacity/{resource}"
 
 
-def offers(hub: Hub) -> Mapping[str, int]:
+def get_capacities(hub: Hub) -> Mapping[str, int]:
     """The hub's capacity per host type, and of "clusters" where that is bounded.
 
     Capacity set by an operator wins over discovered capacity. Host types are replaced as a whole, because a type
     that the operator left out is not to be offered; the number of clusters is replaced by itself.
     """
     status_capacity, spec_capacity = dict(hub.status.capacity), dict(hub.spec.capacity)
-    clusters = spec_capacity.pop(CLUSTERS, status_capacity.pop(CLUSTERS, None))
-    status_capacity.pop(CLUSTERS, None)
+    clusters = spec_capacity.pop(CLUSTERS_RESOURCE, status_capacity.pop(CLUSTERS_RESOURCE, None))
+    status_capacity.pop(CLUSTERS_RESOURCE, None)
     hosts = spec_capacity or status_capacity
-    return hosts if clusters is None else {**hosts, CLUSTERS: clusters}
+    return hosts if clusters is None else {**hosts, CLUSTERS_RESOURCE: clusters}
 
 
-def capacity(hub: Hub, resource: str) -> int:
+def get_capacity(hub: Hub, resource: str) -> int:
     """How much of a resource the hub has. Clusters are unbounded unless the hub says otherwise."""
-    return offers(hub).get(resource, UNBOUNDED if resource == CLUSTERS else 0)
+    return get_capacities(hub).get(resource, UNBOUNDED if resource == CLUSTERS_RESOURCE else 0)
 
 
-def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
+def _misfit(cluster: Cluster, view: HubUsage, backup_on: str) -> Misfit | None:
     hub = view.hub
     if backup_on and hub.id != backup_on:
-        return "does not keep the backup"
+        return _no_match("does not keep the backup")
     if hub.metadata.deletion_timestamp is not None:
-        return "is being removed"
+        return _no_match("is being removed")
     if hub.spec.cordoned:
-        return "is cordoned"
+        return Misfit(PlacementReason.NO_HEALTHY_HUB, "is cordoned")
     if hub.status.state != HubState.READY:
-        return "is not healthy"
+        return Misfit(PlacementReason.NO_HEALTHY_HUB, "is not healthy")
     if hub.spec.templates and cluster.spec.template.id not in hub.spec.templates:
-        return "does not offer the template"
+        return _no_match("does not offer the template")
     if cluster.spec.template_phases and is_kubernetes(hub):
-        return "runs no roles of templates"
+        return _no_match("runs no roles of templates")
     if cluster.spec.zone and cluster.spec.zone != hub.spec.zone:
-        return f"is not in zone {cluster.spec.zone!r}"
-    return _wrong_labels(cluster, hub) or _too_little(cluster, view)
+        return _no_match(f"is not in zone {cluster.spec.zone!r}")
+    return _find_label_obstacle(cluster, hub) or _find_capacity_obstacle(cluster, view)
 
 
-def _wrong_labels(cluster: Cluster, hub: Hub) -> str:
+def _no_match(message: str) -> Misfit:
+    return Misfit(PlacementReason.NO_MATCHING_HUB, message)
+
+
+def _find_label_obstacle(cluster: Cluster, hub: Hub) -> Misfit | None:
     labels, hub_labels = cluster.spec.hub_labels, hub.spec.labels
-    if PLATFORM in hub_labels and PLATFORM not in labels and not hub.spec.templates:
-        return "is for orders that ask for its platform"
+    if PLATFORM_LABEL in hub_labels and PLATFORM_LABEL not in labels and not hub.spec.templates:
+        return _no_match("is for orders that ask for its platform")
     for key, value in sorted(labels.items()):
         if hub_labels.get(key) != value:
-            return f"lacks the label {key}={value}"
-    return ""
+            return _no_match(f"lacks the label {key}={value}")
+    return None
 
 
-def _too_little(cluster: Cluster, view: HubView) -> str:
-    for resource, amount in sorted(amounts(cluster).items()):
-        free = capacity(view.hub, resource) - view.reserved.get(resource, 0)
+def _find_capacity_obstacle(cluster: Cluster, view: HubUsage) -> Misfit | None:
+    for resource, amount in sorted(get_required_amounts(cluster).items()):
+        free = get_capacity(view.hub, resource) - view.reserved.get(resource, 0)
         if amount > free:
-            noun = "clusters" if resource == CLUSTERS else f"hosts of type {resource!r}"
-            return f"has {max(free, 0)} free {noun}, {amount} are needed"
-    return ""
+            noun = "clusters" if resource == CLUSTERS_RESOURCE else f"hosts of type {resource!r}"
+            message = f"has {max(free, 0)} free {noun}, {amount} are needed"
+            return Misfit(PlacementReason.NO_CAPACITY, message)
+    return None
 
 
-def _room_left(cluster: Cluster, view: HubView) -> float:
+def _compute_free_share(cluster: Cluster, view: HubUsage) -> float:
     """The smallest share of any host type asked for that stays free when the cluster is placed here."""
     shares = []
-    for resource, amount in amounts(cluster).items():
-        total = capacity(view.hub, resource)
-        if resource != CLUSTERS and total > 0:
+    for resource, amount in get_required_amounts(cluster).items():
+        total = get_capacity(view.hub, resource)
+        if resource != CLUSTERS_RESOURCE and total > 0:
             shares.append((total - view.reserved.get(resource, 0) - amount) / total)
     return min(shares, default=0.0)
 
 
-def _summary(reasons: Sequence[str]) -> tuple[str, str]:
-    """Reason and message of a cluster that fits nowhere, for the tenant: without names of hubs and counts."""
-    if not reasons:
-        return "NoHub", "no hub is registered yet"
-    if any("are needed" in why for why in reasons):
-        return "NoCapacity", "no hub has enough free capacity now"
-    if any("healthy" in why or "cordoned" in why for why in reasons):
-        return "NoHealthyHub", "no hub that fits is taking orders now"
-    return "NoMatchingHub", "no hub offers the template in the zone and with the labels asked for"
+def _summarize_obstacles(reasons: Set[PlacementReason]) -> tuple[PlacementReason, str]:
+    """Reason and message of a cluster that fits nowhere."""
+    for reason, message in _MESSAGES.items():
+        if reason in reasons:
+            return reason, message
+    return PlacementReason.NO_HUB, "no hub is registered yet"

@@ -10,12 +10,12 @@ import msgspec
 from boatyard.ledger.changes import (
     Archive,
     Change,
-    Note,
+    EventNote,
     Replace,
     Require,
     Reserve,
     Unreserve,
-    Wake,
+    WakeWaiting,
 )
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Exhausted, Unavailable
@@ -32,18 +32,19 @@ from boatyard.model.generated.osac import (
     Hub,
     Placement,
 )
-from boatyard.orderbook.mirror import follow_leftover
+from boatyard.model.reasons import PlacementReason
+from boatyard.orderbook.mirror import make_leftover_copy_changes
 from boatyard.orderbook.port import OrderBook
-from boatyard.resources.clusters import ending, placement, status
-from boatyard.resources.clusters.placement import HubView, NotPlaced
+from boatyard.resources.clusters import deletion, placement, status
+from boatyard.resources.clusters.placement import HubUsage, NotPlaced
 from boatyard.resources.orders import rules
-from boatyard.resources.reconciling import Result, Turn
+from boatyard.resources.reconciler import ReconcilePass, ReconcileResult
 
-BookFor = Callable[[Turn, str], Awaitable[OrderBook]]  # the order book of a hub by id
+BookFor = Callable[[ReconcilePass, str], Awaitable[OrderBook]]  # the order book of a hub by id
 
-CAPACITY = "capacity"  # a Wake of this name makes clusters due that wait for capacity
-_SLOW_LOOK = 300.0
-_GRACE = timedelta(minutes=2)  # for a hub that ends it in time and reports it late
+CAPACITY_WAKE = "capacity"  # a Wake of this name makes clusters due that wait for capacity
+_SLOW_INTERVAL_SECONDS = 300.0
+_GRACE_PERIOD = timedelta(minutes=2)  # for a hub that ends it in time and reports it late
 
 
 class ClusterReconciler:
@@ -52,29 +53,31 @@ class ClusterReconciler:
         self._book_for = book_for
         self._delete_within = delete_within
 
-    async def reconcile(self, turn: Turn) -> Result:
-        cluster = await self._ledger.documents.get(Cluster, turn.id)
+    async def reconcile(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        cluster = await self._ledger.documents.get(Cluster, reconcile_pass.id)
         if cluster is None:
-            return Result()
+            return ReconcileResult()
         if cluster.metadata.deletion_timestamp is not None:
-            return await self._delete(cluster, turn)
+            return await self._delete(cluster, reconcile_pass)
         if not cluster.status.hub:
-            return await self._place(cluster, turn)
-        return await self._follow(cluster, turn)
+            return await self._place(cluster, reconcile_pass)
+        return await self._sync_with_order(cluster, reconcile_pass)
 
-    async def poisoned(self, turn: Turn) -> Result:
-        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK))
+    async def quarantine(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        return ReconcileResult(
+            look_again=reconcile_pass.now + timedelta(seconds=_SLOW_INTERVAL_SECONDS)
+        )
 
-    async def _place(self, cluster: Cluster, turn: Turn) -> Result:
+    async def _place(self, cluster: Cluster, reconcile_pass: ReconcilePass) -> ReconcileResult:
         """Chooses a hub and reserves capacity on it in the same transaction. The next pass creates the order."""
-        views = await self._views()
+        views = await self._list_hub_usage()
         decision = placement.place(cluster, views, backup_on=await self._backup_hub(cluster))
         if isinstance(decision, NotPlaced):
-            return _no_room(cluster, decision, turn.now)
+            return _wait_for_capacity(cluster, decision, reconcile_pass.now)
         hub = decision.hub
         new_placement = Placement(
             hub=hub.id,
-            decided_at=turn.now,
+            decided_at=reconcile_pass.now,
             reason=decision.reason,
             candidates=decision.candidates,
         )
@@ -83,20 +86,22 @@ class ClusterReconciler:
             hub=hub.id,
             placement=new_placement,
             state=ClusterState.PROGRESSING,
-            state_transition_time=cluster.status.state_transition_time or turn.now,
+            state_transition_time=cluster.status.state_transition_time or reconcile_pass.now,
         )
         changes: list[Change] = [
             Reserve(
-                placement.pool(hub.id, resource),
+                placement.get_capacity_pool(hub.id, resource),
                 owner=cluster.id,
                 amount=amount,
-                capacity=placement.capacity(hub, resource),
+                capacity=placement.get_capacity(hub, resource),
             )
-            for resource, amount in placement.amounts(cluster).items()
+            for resource, amount in placement.get_required_amounts(cluster).items()
         ]
         changes.append(Require("Hub", hub.id))  # nobody removes it at the same moment
-        changes.append(_replaced(cluster, new_status, Note("Placed", _placed_words(hub))))
-        return Result(changes=changes, look_again=turn.now, hub=hub.id)
+        changes.append(
+            _make_status_change(cluster, new_status, EventNote("Placed", _format_placement(hub)))
+        )
+        return ReconcileResult(changes=changes, look_again=reconcile_pass.now, hub=hub.id)
 
     async def _backup_hub(self, cluster: Cluster) -> str:
         """The hub that stores the backup a new cluster is created from; empty without a backup."""
@@ -105,50 +110,65 @@ class ClusterReconciler:
         backup = await self._ledger.documents.get(Backup, cluster.spec.restore.backup)
         return backup.status.hub if backup is not None else ""
 
-    async def _views(self) -> list[HubView]:
+    async def _list_hub_usage(self) -> list[HubUsage]:
         hubs = (await self._ledger.documents.list(Hub, limit=1000, with_total=False)).items
-        reserved = await self._ledger.claims.reserved_by_pool()
+        reserved = await self._ledger.claims.sum_reserved_by_pool()
         return [
-            HubView(
+            HubUsage(
                 hub=hub,
                 reserved={
-                    resource: reserved.get(placement.pool(hub.id, resource), 0)
-                    for resource in {*placement.offers(hub), placement.CLUSTERS}
+                    resource: reserved.get(placement.get_capacity_pool(hub.id, resource), 0)
+                    for resource in {*placement.get_capacities(hub), placement.CLUSTERS_RESOURCE}
                 },
             )
             for hub in hubs
         ]
 
-    async def _follow(self, cluster: Cluster, turn: Turn) -> Result:
+    async def _sync_with_order(
+        self, cluster: Cluster, reconcile_pass: ReconcilePass
+    ) -> ReconcileResult:
         """Updates the order from the cluster's spec, and the cluster's status from the order."""
-        book = await self._book_for(turn, cluster.status.hub)
+        book = await self._book_for(reconcile_pass, cluster.status.hub)
         order = await book.get(cluster.id)
         version = await self._version(cluster)
-        settings = order.spec.platform_settings if order else await self._settings(cluster)
-        desired_spec = status.order_spec(cluster, version, settings)
+        settings = (
+            order.spec.platform_settings if order else await self._read_platform_settings(cluster)
+        )
+        desired_spec = status.to_order_spec(cluster, version, settings)
         if order is None or order.spec.generation != desired_spec.generation:
-            return await self._hand_over(cluster, desired_spec, book, turn)
-        new_status = status.from_order(cluster, order, turn.now)
-        return Result(
-            changes=self._shown(cluster, new_status, turn.now),
-            look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
+            return await self._write_order(cluster, desired_spec, book, reconcile_pass)
+        new_status = status.status_from_order(cluster, order, reconcile_pass.now)
+        return ReconcileResult(
+            changes=self._make_status_changes(cluster, new_status, reconcile_pass.now),
+            look_again=reconcile_pass.now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
             hub=cluster.status.hub,
         )
 
-    async def _hand_over(
-        self, cluster: Cluster, desired_spec: OrderSpec, book: OrderBook, turn: Turn
-    ) -> Result:
+    async def _write_order(
+        self,
+        cluster: Cluster,
+        desired_spec: OrderSpec,
+        book: OrderBook,
+        reconcile_pass: ReconcilePass,
+    ) -> ReconcileResult:
         """Reserves capacity, then writes the order. The order's first progress makes the cluster due again."""
         if desired_spec.generation > 1:  # the first generation was reserved at placement
-            reservations = await self._reservations(cluster)
+            reservations = await self._make_grown_reservations(cluster)
             try:
-                await self._ledger.commit(reservations, lease=turn.lease, now=turn.now)
+                await self._ledger.commit(
+                    reservations, lease=reconcile_pass.lease, now=reconcile_pass.now
+                )
             except Exhausted:
-                return _cannot_grow(cluster, turn.now)
-        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=desired_spec, now=turn.now)
-        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
+                return _wait_to_grow(cluster, reconcile_pass.now)
+        await book.put(
+            cluster.id, tenant=cluster.metadata.tenant, spec=desired_spec, now=reconcile_pass.now
+        )
+        return ReconcileResult(
+            look_again=reconcile_pass.now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
+            hub=cluster.status.hub,
+        )
 
-    def _shown(
+    def _make_status_changes(
         self, cluster: Cluster, new_status: ClusterStatus, now: datetime
     ) -> Sequence[Change]:
         if new_status == cluster.status:
@@ -162,45 +182,45 @@ class ClusterReconciler:
         # The generation too: a change done within one pass was never PROGRESSING here.
         before = (cluster.status.state, cluster.status.observed_generation)
         if settled and before != (new_status.state, new_status.observed_generation):
-            changes += self._settled_reservations(cluster)
-            changes.append(Wake(CAPACITY, now))
-        changes.append(_replaced(cluster, new_status, _state_note(cluster, new_status)))
+            changes += self._make_final_reservations(cluster)
+            changes.append(WakeWaiting(CAPACITY_WAKE, now))
+        changes.append(_make_status_change(cluster, new_status, _state_note(cluster, new_status)))
         return changes
 
-    def _settled_reservations(self, cluster: Cluster) -> list[Change]:
+    def _make_final_reservations(self, cluster: Cluster) -> list[Change]:
         """After a change is done, reserves exactly what is in use: frees what a scale down no longer needs."""
         hub = cluster.status.hub
         return [
             Unreserve(cluster.id),  # also of host types that are no longer used
             *(
                 Reserve(
-                    placement.pool(hub, resource),
+                    placement.get_capacity_pool(hub, resource),
                     owner=cluster.id,
                     amount=amount,
                     capacity=placement.UNBOUNDED,
                 )
-                for resource, amount in placement.amounts(cluster).items()
+                for resource, amount in placement.get_required_amounts(cluster).items()
             ),
         ]
 
-    async def _reservations(self, cluster: Cluster) -> list[Change]:
+    async def _make_grown_reservations(self, cluster: Cluster) -> list[Change]:
         """Reservations that must grow. A smaller spec frees nothing yet: the nodes still exist."""
         hub = await self._ledger.documents.get(Hub, cluster.status.hub)
         if hub is None:
             return []
-        reserved = await self._ledger.claims.reservations(cluster.id)
+        reserved = await self._ledger.claims.list_reservations(cluster.id)
         return [
             Reserve(
-                placement.pool(hub.id, resource),
+                placement.get_capacity_pool(hub.id, resource),
                 owner=cluster.id,
                 amount=amount,
-                capacity=placement.capacity(hub, resource),
+                capacity=placement.get_capacity(hub, resource),
             )
-            for resource, amount in placement.amounts(cluster).items()
-            if amount > reserved.get(placement.pool(hub.id, resource), 0)
+            for resource, amount in placement.get_required_amounts(cluster).items()
+            if amount > reserved.get(placement.get_capacity_pool(hub.id, resource), 0)
         ]
 
-    async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
+    async def _read_platform_settings(self, cluster: Cluster) -> Mapping[str, str]:
         """The template's settings for the platform. Read once: a cluster keeps those it was ordered with."""
         template = await self._ledger.documents.get(ClusterTemplate, cluster.spec.template.id)
         return template.platform_settings if template is not None else {}
@@ -210,112 +230,140 @@ class ClusterReconciler:
             return None
         return await self._ledger.documents.get(ClusterVersion, cluster.spec.version.id)
 
-    async def _delete(self, cluster: Cluster, turn: Turn) -> Result:
+    async def _delete(self, cluster: Cluster, reconcile_pass: ReconcilePass) -> ReconcileResult:
         """Requests the deletion of the order, and archives the cluster with a receipt once the order has ended."""
         if not cluster.status.hub:
-            note = Note("Deleted", "Deleted before anything was made")
-            return Result(changes=[Unreserve(cluster.id), _archived(cluster, note)])
+            note = EventNote("Deleted", "Deleted before anything was made")
+            return ReconcileResult(
+                changes=[Unreserve(cluster.id), _make_archive_change(cluster, note)]
+            )
         try:
-            book = await self._book_for(turn, cluster.status.hub)
+            book = await self._book_for(reconcile_pass, cluster.status.hub)
             order = await book.get(cluster.id)
         except Unavailable:
-            if not self._is_late(cluster, turn.now):
+            if not self._is_past_deadline(cluster, reconcile_pass.now):
                 raise
-            return await self._abandon(cluster, turn)
+            return await self._abandon(cluster, reconcile_pass)
         if order is None:
             order_copy = await self._ledger.documents.get(Order, cluster.id)
             if order_copy is not None:
-                return await self._end_lost(cluster, order_copy, book, turn)
-            await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
-            note = Note("Deleted", "Deleted; its hub holds nothing of it")
-            return Result(
-                changes=[Unreserve(cluster.id), _archived(cluster, note), Wake(CAPACITY, turn.now)]
+                return await self._delete_lost_order(cluster, order_copy, book, reconcile_pass)
+            await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=reconcile_pass.now)
+            note = EventNote("Deleted", "Deleted; its hub holds nothing of it")
+            return ReconcileResult(
+                changes=[
+                    Unreserve(cluster.id),
+                    _make_archive_change(cluster, note),
+                    WakeWaiting(CAPACITY_WAKE, reconcile_pass.now),
+                ]
             )
         if order.status.phase == OrderPhase.DELETED:
-            return await self._end(cluster, order, book, turn)
-        if order.metadata.deletion_timestamp is None and not await self._still_finds(
-            cluster, order, turn
+            return await self._finish_deletion(cluster, order, book, reconcile_pass)
+        if order.metadata.deletion_timestamp is None and not await self._is_still_finding_items(
+            cluster, order, reconcile_pass
         ):
             await book.request_delete(
-                cluster.id, delete_by=turn.now + self._delete_within, now=turn.now
+                cluster.id,
+                delete_by=reconcile_pass.now + self._delete_within,
+                now=reconcile_pass.now,
             )
-        new_status = status.from_order(cluster, order, turn.now)
-        changes = [] if new_status == cluster.status else [_replaced(cluster, new_status, None)]
-        return Result(
+        new_status = status.status_from_order(cluster, order, reconcile_pass.now)
+        changes = (
+            [] if new_status == cluster.status else [_make_status_change(cluster, new_status, None)]
+        )
+        return ReconcileResult(
             changes=changes,
-            look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
+            look_again=reconcile_pass.now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
             hub=cluster.status.hub,
         )
 
-    async def _end_lost(
-        self, cluster: Cluster, order_copy: Order, book: OrderBook, turn: Turn
-    ) -> Result:
+    async def _delete_lost_order(
+        self, cluster: Cluster, order_copy: Order, book: OrderBook, reconcile_pass: ReconcilePass
+    ) -> ReconcileResult:
         """Handles an order that its hub lost before it was deleted; its items still exist outside.
 
         If the hub's operator noticed, they are in a Leftover. Otherwise the order is created again, and deleted once
         it has found its items by their keys: an order without recorded items would release nothing.
         """
-        if await book.leftover(cluster.id) is not None:
-            return await self._abandon(cluster, turn)
+        if await book.get_leftover(cluster.id) is not None:
+            return await self._abandon(cluster, reconcile_pass)
         version = await self._version(cluster)
-        spec = status.order_spec(cluster, version, order_copy.spec.platform_settings)
-        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=spec, now=turn.now)
-        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
+        spec = status.to_order_spec(cluster, version, order_copy.spec.platform_settings)
+        await book.put(
+            cluster.id, tenant=cluster.metadata.tenant, spec=spec, now=reconcile_pass.now
+        )
+        return ReconcileResult(
+            look_again=reconcile_pass.now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
+            hub=cluster.status.hub,
+        )
 
-    async def _still_finds(self, cluster: Cluster, order: Order, turn: Turn) -> bool:
+    async def _is_still_finding_items(
+        self, cluster: Cluster, order: Order, reconcile_pass: ReconcilePass
+    ) -> bool:
         """Whether a lost order that was created again is still finding its items. False once the deletion is late."""
-        if not ending.was_placed_late(cluster, order) or self._is_late(cluster, turn.now):
+        if not deletion.was_created_after_deletion(cluster, order) or self._is_past_deadline(
+            cluster, reconcile_pass.now
+        ):
             return False
-        return await self._ledger.documents.archived(Order, cluster.id, sealed=True) is not None
+        return await self._ledger.documents.get_archived(Order, cluster.id, sealed=True) is not None
 
-    async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
+    async def _finish_deletion(
+        self, cluster: Cluster, order: Order, book: OrderBook, reconcile_pass: ReconcilePass
+    ) -> ReconcileResult:
         """Archives the cluster after its order has ended. Leftover hosts stay reserved until they are released."""
-        leftover_reservations = ending.kept_room(cluster, order)
+        leftover_reservations = deletion.reserve_leftover_hosts(cluster, order)
         if leftover_reservations:
             changes: list[Change] = [Unreserve(cluster.id), *leftover_reservations]
-            await self._ledger.commit(changes, lease=turn.lease, now=turn.now)
-        await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
-        return Result(
+            await self._ledger.commit(changes, lease=reconcile_pass.lease, now=reconcile_pass.now)
+        await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=reconcile_pass.now)
+        return ReconcileResult(
             changes=[
                 Unreserve(cluster.id),
-                _archived(cluster, ending.receipt_note(order)),
-                Wake(CAPACITY, turn.now),
+                _make_archive_change(cluster, deletion.make_receipt_note(order)),
+                WakeWaiting(CAPACITY_WAKE, reconcile_pass.now),
             ]
         )
 
-    def _is_late(self, cluster: Cluster, now: datetime) -> bool:
+    def _is_past_deadline(self, cluster: Cluster, now: datetime) -> bool:
         """Whether the time that a deletion may take is over, plus a grace period."""
         deletion_time = cluster.metadata.deletion_timestamp
-        return deletion_time is not None and now >= deletion_time + self._delete_within + _GRACE
-
-    async def _abandon(self, cluster: Cluster, turn: Turn) -> Result:
-        """Ends the deletion without the hub. The items last seen become a Leftover, released when the hub is back."""
-        order = await self._ledger.documents.get(Order, cluster.id) or ending.unseen(
-            cluster, turn.now
+        return (
+            deletion_time is not None and now >= deletion_time + self._delete_within + _GRACE_PERIOD
         )
-        final_status, leftover = rules.abandon(order, order.status.items, turn.now)
+
+    async def _abandon(self, cluster: Cluster, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        """Ends the deletion without the hub. The items last seen become a Leftover, released when the hub is back."""
+        order = await self._ledger.documents.get(
+            Order, cluster.id
+        ) or deletion.make_unmirrored_order(cluster, reconcile_pass.now)
+        final_status, leftover = rules.abandon(order, order.status.items, reconcile_pass.now)
         order = msgspec.structs.replace(order, status=final_status)
         changes: list[Change] = [
             Unreserve(cluster.id),
-            *ending.kept_room(cluster, order),
-            *follow_leftover(leftover, turn.now),
+            *deletion.reserve_leftover_hosts(cluster, order),
+            *make_leftover_copy_changes(leftover, reconcile_pass.now),
         ]
         if order.metadata.creation_timestamp is not None:  # else the ledger has no copy of it
             changes.append(Archive(order))
-        changes += [_archived(cluster, ending.receipt_note(order)), Wake(CAPACITY, turn.now)]
-        return Result(changes=changes)
+        changes += [
+            _make_archive_change(cluster, deletion.make_receipt_note(order)),
+            WakeWaiting(CAPACITY_WAKE, reconcile_pass.now),
+        ]
+        return ReconcileResult(changes=changes)
 
 
-def _replaced(cluster: Cluster, new_status: ClusterStatus, note: Note | None) -> Change:
+def _make_status_change(
+    cluster: Cluster, new_status: ClusterStatus, note: EventNote | None
+) -> Change:
     return Replace(msgspec.structs.replace(cluster, status=new_status), note=note)
 
 
-def _archived(cluster: Cluster, note: Note) -> Change:
+def _make_archive_change(cluster: Cluster, note: EventNote) -> Change:
     metadata = msgspec.structs.replace(cluster.metadata, finalizers=())
     return Archive(msgspec.structs.replace(cluster, metadata=metadata), note=note)
 
 
-def _no_room(cluster: Cluster, decision: NotPlaced, now: datetime) -> Result:
+def _wait_for_capacity(cluster: Cluster, decision: NotPlaced, now: datetime) -> ReconcileResult:
     """The cluster waits, with every hub's reason, and is due again when capacity changes."""
     old = cluster.status.placement
     same = (old.reason, old.candidates) == (decision.reason, decision.candidates)
@@ -324,61 +372,75 @@ def _no_room(cluster: Cluster, decision: NotPlaced, now: datetime) -> Result:
         if same
         else Placement(decided_at=now, reason=decision.reason, candidates=decision.candidates)
     )
-    new_status = status.waiting(
+    new_status = status.make_waiting_status(
         cluster, new_placement, reason=decision.reason, message=decision.message, now=now
     )
     changes = (
         []
         if new_status == cluster.status
-        else [_replaced(cluster, new_status, Note(decision.reason, decision.message))]
+        else [
+            _make_status_change(cluster, new_status, EventNote(decision.reason, decision.message))
+        ]
     )
-    return Result(
+    return ReconcileResult(
         changes=changes,
-        look_again=now + timedelta(seconds=_SLOW_LOOK),
-        waiting_for=CAPACITY,
+        look_again=now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
+        waiting_for=CAPACITY_WAKE,
     )
 
 
-def _cannot_grow(cluster: Cluster, now: datetime) -> Result:
+def _wait_to_grow(cluster: Cluster, now: datetime) -> ReconcileResult:
     message = "the hub has no room for the nodes added; the cluster stays as it is until there is"
-    new_status = status.waiting(
-        cluster, cluster.status.placement, reason="NoCapacity", message=message, now=now
+    new_status = status.make_waiting_status(
+        cluster,
+        cluster.status.placement,
+        reason=PlacementReason.NO_CAPACITY,
+        message=message,
+        now=now,
     )
     changes = (
         []
         if new_status == cluster.status
-        else [_replaced(cluster, new_status, Note("NoCapacity", message))]
+        else [
+            _make_status_change(
+                cluster, new_status, EventNote(PlacementReason.NO_CAPACITY, message)
+            )
+        ]
     )
-    return Result(
+    return ReconcileResult(
         changes=changes,
-        look_again=now + timedelta(seconds=_SLOW_LOOK),
+        look_again=now + timedelta(seconds=_SLOW_INTERVAL_SECONDS),
         hub=cluster.status.hub,
-        waiting_for=CAPACITY,
+        waiting_for=CAPACITY_WAKE,
     )
 
 
-def _placed_words(hub: Hub) -> str:
+def _format_placement(hub: Hub) -> str:
     """Text for tenants: they may know the zone, not the hub."""
     return f"Placed in zone {hub.spec.zone}" if hub.spec.zone else "Placed"
 
 
-def _state_note(cluster: Cluster, new_status: ClusterStatus) -> Note | None:
+def _state_note(cluster: Cluster, new_status: ClusterStatus) -> EventNote | None:
     if new_status.restored != cluster.status.restored:
-        return Note("Restored", "Its objects are those of the backup now")
+        return EventNote("Restored", "Its objects are those of the backup now")
     if new_status.state == cluster.status.state:
         deeper = new_status.rest == ClusterRest.STOPPED != cluster.status.rest
-        return Note("Stopped", "Frozen for long; stopped now, nothing is lost") if deeper else None
+        return (
+            EventNote("Stopped", "Frozen for long; stopped now, nothing is lost")
+            if deeper
+            else None
+        )
     state = new_status.state.name
     why = next(
         (
             condition.message
             for condition in new_status.conditions
-            if condition.type in _TELLING and condition.status == ConditionStatus.TRUE
+            if condition.type in _EXPLAINED_CONDITIONS and condition.status == ConditionStatus.TRUE
         ),
         "",
     )
     text = f"Cluster is {state.lower()}"
-    return Note(state.capitalize(), f"{text}: {why}" if why else text)
+    return EventNote(state.capitalize(), f"{text}: {why}" if why else text)
 
 
-_TELLING = (ClusterConditionType.FAILED, ClusterConditionType.DEGRADED)
+_EXPLAINED_CONDITIONS = (ClusterConditionType.FAILED, ClusterConditionType.DEGRADED)

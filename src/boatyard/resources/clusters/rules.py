@@ -20,125 +20,131 @@ from boatyard.model.generated.osac import (
     ClusterVersionReference,
 )
 from boatyard.resources import cidrs
+from boatyard.resources.admission_context import AdmissionContext, DocumentLookup, KindLookup
 from boatyard.resources.cluster_templates import parameters, versions
-from boatyard.resources.cluster_versions.rules import usable
+from boatyard.resources.cluster_versions.rules import is_usable
 from boatyard.resources.clusters import lifecycle
-from boatyard.resources.metadata import shown
-from boatyard.resources.world import Sought, Want, World
-from boatyard.roles.values import seal_text
+from boatyard.resources.kind_rules import KindRules
+from boatyard.resources.metadata import quote_text
+from boatyard.roles.parameter_values import encode_secrets
 
-LARGEST_SET = 10_000
+LARGEST_NODE_SET = 10_000
 LONGEST_PULL_SECRET = 262_144
 LONGEST_SSH_KEY = 16_384
 MOST_HUB_LABELS = 64
 _CATALOG_REMEDY = "name a template in spec.template"
 
 
-def wants(new: Cluster) -> tuple[Want, ...]:
-    """Requests the catalogue's versions for a cluster that names none: it gets the template's or the default one."""
-    return () if new.spec.version.id else (Want(ClusterVersion),)
+class ClusterRules(KindRules[Cluster]):
+    def list_wants(self, old: Cluster | None, new: Cluster) -> tuple[KindLookup, ...]:
+        """Requests the catalogue's versions for a new cluster that names none, and for a change of version.
 
+        A new cluster gets the template's or the default one; a refused change names the versions in between.
+        """
+        version = new.spec.version.id
+        needs_versions = not version if old is None else version not in ("", old.spec.version.id)
+        return (KindLookup(ClusterVersion),) if needs_versions else ()
 
-def wants_for_update(old: Cluster, new: Cluster) -> tuple[Want, ...]:
-    """Requests the catalogue's versions for a change of version: a refusal names the versions in between."""
-    changed = new.spec.version.id not in ("", old.spec.version.id)
-    return (Want(ClusterVersion),) if changed else ()
+    def list_lookups(
+        self, old: Cluster | None, new: Cluster, caller: Caller
+    ) -> tuple[DocumentLookup, ...]:
+        return lifecycle.list_backup_lookups(old, new)
 
+    def required_documents(self, doc: Cluster) -> set[tuple[str, str]]:
+        """Documents that must exist when the cluster is stored, besides its references."""
+        backup = doc.spec.restore.backup
+        return {("Backup", backup)} if backup else set()
 
-def sought(old: Cluster | None, new: Cluster, caller: Caller) -> tuple[Sought, ...]:
-    return lifecycle.sought(old, new)
-
-
-def requires(cluster: Cluster) -> set[tuple[str, str]]:
-    """Documents that must exist when the cluster is stored, besides its references."""
-    backup = cluster.spec.restore.backup
-    return {("Backup", backup)} if backup else set()
-
-
-def admit_create(new: Cluster, world: World) -> Cluster:
-    """Admits a new cluster, completed from its template: node sets, parameters, version, network, keys."""
-    spec = new.spec
-    violations = list(_size_violations(spec)) + list(_unserved(spec))
-    violations += lifecycle.rest_of_new(spec)
-    template = world.get(ClusterTemplate, spec.template.id)
-    if template is None:
-        violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
-        raise Refused("", *violations)
-    violations += _offer_violations(spec, template)
-    parameter_violations: list[Violation] = []
-    visible_parameters, secret_parameters = parameters.fill(
-        spec.template_parameters, template, parameter_violations
-    )
-    violations += parameter_violations
-    defaults = template.spec_defaults
-    if not spec.version.id:
-        spec = replace(spec, version=lifecycle.version_of_backup(spec, world, violations))
-    spec = replace(
-        spec,
-        node_sets=_create_sets(spec.node_sets, template, violations),
-        template_parameters=visible_parameters,
-        secret_parameters=seal_text(secret_parameters),
-        template_digest=template.digest,
-        template_phases=template.phases,
-        version=_version(spec.version, template, world, violations),
-        network=_network(spec.network, defaults.network, violations),
-        pull_secret=spec.pull_secret or defaults.pull_secret,
-        ssh_public_key=spec.ssh_public_key or defaults.ssh_public_key,
-        hub_labels=_hub_labels(spec.hub_labels, template, violations),
-    )
-    spec = replace(spec, restore=lifecycle.admit_restore(None, spec, world, violations))
-    if violations:
-        raise Refused("", *violations)
-    status = new.status if world.private else ClusterStatus()
-    if not status.state:
-        status = replace(status, state=ClusterState.PROGRESSING, state_transition_time=world.now)
-    return replace(new, spec=spec, status=status)
-
-
-def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
-    """Admits a change. Sizes, node sets, version, keys, rest and restore may change; template and network may not."""
-    violations = list(_condition_violations(new)) if world.private else []
-    if new.spec == old.spec:
+    def admit_create(self, new: Cluster, context: AdmissionContext) -> Cluster:
+        """Admits a new cluster, completed from its template: node sets, parameters, version, network, keys."""
+        spec = new.spec
+        violations = list(_size_violations(spec)) + list(_unsupported_field_violations(spec))
+        violations += lifecycle.new_cluster_rest_violations(spec)
+        template = context.get(ClusterTemplate, spec.template.id)
+        if template is None:
+            violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
+            raise Refused("", *violations)
+        violations += _template_violations(spec, template)
+        parameter_violations: list[Violation] = []
+        visible_parameters, secret_parameters = parameters.complete_values(
+            spec.template_parameters, template, parameter_violations
+        )
+        violations += parameter_violations
+        defaults = template.spec_defaults
+        if not spec.version.id:
+            spec = replace(spec, version=lifecycle.get_backup_version(spec, context, violations))
+        spec = replace(
+            spec,
+            node_sets=_make_node_sets(spec.node_sets, template, violations),
+            template_parameters=visible_parameters,
+            secret_parameters=encode_secrets(secret_parameters),
+            template_digest=template.digest,
+            template_phases=template.phases,
+            version=_choose_version(spec.version, template, context, violations),
+            network=_complete_network(spec.network, defaults.network, violations),
+            pull_secret=spec.pull_secret or defaults.pull_secret,
+            ssh_public_key=spec.ssh_public_key or defaults.ssh_public_key,
+            hub_labels=_merge_hub_labels(spec.hub_labels, template, violations),
+        )
+        spec = replace(spec, restore=lifecycle.admit_restore(None, spec, context, violations))
         if violations:
             raise Refused("", *violations)
-        return new
-    if old.metadata.deletion_timestamp is not None:
-        raise Precondition(f"the cluster {old.metadata.name} is being deleted and cannot change")
-    spec = _kept(old.spec, new.spec)
-    lifecycle.check_rest(old, spec)
-    violations += _size_violations(spec)
-    violations += _unserved(spec)
-    template = world.get(ClusterTemplate, old.spec.template.id)
-    if template is not None and not old.status.hub:
-        labels = _hub_labels(spec.hub_labels, template, violations)
-        spec = replace(spec, hub_labels=labels)
-    violations += _fixed_violations(old, spec)
-    violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
-    if spec.version != old.spec.version:
-        version = world.get(ClusterVersion, spec.version.id)
-        _check_version(version, violations)
-        # The bounds of a newer role say nothing about what this cluster was ordered with.
-        if template is not None and template.digest == spec.template_digest:
-            violations += _range_violations(version, template)
-        violations += lifecycle.version_violations(old, spec, world)
-    spec = replace(spec, restore=lifecycle.admit_restore(old, spec, world, violations))
-    spec = replace(spec, network=cidrs.canonical(spec.network, "spec.network", violations))
-    if spec.network != old.spec.network:
-        violations.append(Violation("spec.network", "cannot change", "order a new cluster"))
-    if violations:
-        raise Refused("", *violations)
-    return replace(new, spec=_hosts_named(spec, template))
+        status = new.status if context.private else ClusterStatus()
+        if not status.state:
+            status = replace(
+                status, state=ClusterState.PROGRESSING, state_transition_time=context.now
+            )
+        return replace(new, spec=spec, status=status)
+
+    def admit_update(self, old: Cluster, new: Cluster, context: AdmissionContext) -> Cluster:
+        """Admits a change of sizes, node sets, version, keys, rest and restore; template and network may not change."""
+        violations = list(_condition_violations(new)) if context.private else []
+        if new.spec == old.spec:
+            if violations:
+                raise Refused("", *violations)
+            return new
+        if old.metadata.deletion_timestamp is not None:
+            raise Precondition(
+                f"the cluster {old.metadata.name} is being deleted and cannot change"
+            )
+        spec = _keep_fixed_fields(old.spec, new.spec)
+        lifecycle.check_rest_change(old, spec)
+        violations += _size_violations(spec)
+        violations += _unsupported_field_violations(spec)
+        template = context.get(ClusterTemplate, old.spec.template.id)
+        if template is not None and not old.status.hub:
+            labels = _merge_hub_labels(spec.hub_labels, template, violations)
+            spec = replace(spec, hub_labels=labels)
+        violations += _fixed_violations(old, spec)
+        violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
+        if spec.version != old.spec.version:
+            version = context.get(ClusterVersion, spec.version.id)
+            _check_version(version, violations)
+            # The bounds of a newer role say nothing about what this cluster was ordered with.
+            if template is not None and template.digest == spec.template_digest:
+                violations += _range_violations(version, template)
+            violations += lifecycle.version_violations(old, spec, context)
+        spec = replace(spec, restore=lifecycle.admit_restore(old, spec, context, violations))
+        spec = replace(
+            spec, network=cidrs.canonicalize_network(spec.network, "spec.network", violations)
+        )
+        if spec.network != old.spec.network:
+            violations.append(Violation("spec.network", "cannot change", "order a new cluster"))
+        if violations:
+            raise Refused("", *violations)
+        return replace(new, spec=_fill_host_types(spec, template))
+
+    def mark_deleted(self, doc: Cluster, context: AdmissionContext) -> Cluster:
+        """The cluster when its deletion is requested: DELETING at once, before it is reconciled."""
+        return replace(
+            doc,
+            status=replace(
+                doc.status, state=ClusterState.DELETING, state_transition_time=context.now
+            ),
+        )
 
 
-def deleting(old: Cluster, world: World) -> Cluster:
-    """The cluster when its deletion is requested: DELETING at once, before it is reconciled."""
-    return replace(
-        old,
-        status=replace(old.status, state=ClusterState.DELETING, state_transition_time=world.now),
-    )
-
-
-def _kept(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
+def _keep_fixed_fields(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
     """The new spec with fixed fields that the request left out taken from the old one."""
     return replace(
         new,
@@ -162,7 +168,7 @@ def _fixed_violations(old: Cluster, spec: ClusterSpec) -> Iterator[Violation]:
                 )
 
 
-def _offer_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[Violation]:
+def _template_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[Violation]:
     if template.withdrawn:
         yield Violation("spec.template", "is no longer offered", "choose another template")
     if spec.template_digest not in ("", template.digest):
@@ -177,7 +183,7 @@ def _offer_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[
         )
 
 
-def _hub_labels(
+def _merge_hub_labels(
     labels: Mapping[str, str], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, str]:
     """The hub labels of the tenant and of the template together; a contradiction is a violation."""
@@ -191,7 +197,7 @@ def _hub_labels(
     return {**labels, **template.hub_labels}
 
 
-def _create_sets(
+def _make_node_sets(
     node_sets: Mapping[str, ClusterNodeSet], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, ClusterNodeSet]:
     """The template's node sets, with the requested sizes and host types."""
@@ -250,12 +256,12 @@ def _set_violations(
         others = ", ".join(template.allowed_host_types)
         yield Violation(
             f"{path}.host_type",
-            f"the template uses {shown(template_sets[name].host_type.name)} here",
+            f"the template uses {quote_text(template_sets[name].host_type.name)} here",
             f"leave it out, or name one of {others}" if others else "leave it out",
         )
 
 
-def _hosts_named(spec: ClusterSpec, template: ClusterTemplate | None) -> ClusterSpec:
+def _fill_host_types(spec: ClusterSpec, template: ClusterTemplate | None) -> ClusterSpec:
     """The spec with the template's host type in each node set that names none."""
     template_sets = template.node_sets if template is not None else {}
     return replace(
@@ -269,38 +275,40 @@ def _hosts_named(spec: ClusterSpec, template: ClusterTemplate | None) -> Cluster
     )
 
 
-def _version(
+def _choose_version(
     reference: ClusterVersionReference,
     template: ClusterTemplate,
-    world: World,
+    context: AdmissionContext,
     violations: list[Violation],
 ) -> ClusterVersionReference:
     chosen = reference if reference.id else template.spec_defaults.version
     if chosen.id:
-        version = world.get(ClusterVersion, chosen.id)
+        version = context.get(ClusterVersion, chosen.id)
         _check_version(version, violations)
         violations += _range_violations(version, template)
         return chosen
     fitting = [
         candidate
-        for candidate in world.all(ClusterVersion)
-        if versions.in_range(candidate.spec.version, template)
+        for candidate in context.get_all(ClusterVersion)
+        if versions.is_in_range(candidate.spec.version, template)
     ]
-    default = _default(fitting) or _newest(fitting, template)
+    default = _find_default_version(fitting) or _find_newest_version(fitting, template)
     if default is None:
-        if world.all(ClusterVersion) and not fitting:
-            violations.append(_out_of_range("", template))
+        if context.get_all(ClusterVersion) and not fitting:
+            violations.append(_make_range_violation("", template))
         return chosen
     return ClusterVersionReference(id=default.id, name=default.metadata.name)
 
 
-def _newest(fitting: Sequence[ClusterVersion], template: ClusterTemplate) -> ClusterVersion | None:
+def _find_newest_version(
+    fitting: Sequence[ClusterVersion], template: ClusterTemplate
+) -> ClusterVersion | None:
     """The newest usable version, for a template whose bounds exclude the default; else None."""
     if not template.version_from and not template.version_below:
         return None
     return max(
-        (version for version in fitting if usable(version)),
-        key=lambda version: versions.number_of(version.spec.version) or (),
+        (version for version in fitting if is_usable(version)),
+        key=lambda version: versions.parse_leading_number(version.spec.version) or (),
         default=None,
     )
 
@@ -308,25 +316,25 @@ def _newest(fitting: Sequence[ClusterVersion], template: ClusterTemplate) -> Clu
 def _range_violations(
     version: ClusterVersion | None, template: ClusterTemplate
 ) -> Iterator[Violation]:
-    if version is not None and not versions.in_range(version.spec.version, template):
-        yield _out_of_range(version.spec.version, template)
+    if version is not None and not versions.is_in_range(version.spec.version, template):
+        yield _make_range_violation(version.spec.version, template)
 
 
-def _out_of_range(version: str, template: ClusterTemplate) -> Violation:
+def _make_range_violation(version: str, template: ClusterTemplate) -> Violation:
     words = f"{version} is none that the template takes" if version else "none fits the template"
-    return Violation("spec.version", words, f"choose one: {versions.words(template)}")
+    return Violation("spec.version", words, f"choose one: {versions.format_range(template)}")
 
 
-def _default(candidates: Sequence[ClusterVersion]) -> ClusterVersion | None:
+def _find_default_version(candidates: Sequence[ClusterVersion]) -> ClusterVersion | None:
     """The default version: the tenant's own before the shared one. There is at most one of each."""
-    defaults = [version for version in candidates if version.spec.is_default and usable(version)]
+    defaults = [version for version in candidates if version.spec.is_default and is_usable(version)]
     return min(defaults, key=lambda version: version.metadata.tenant == SHARED, default=None)
 
 
 def _check_version(version: ClusterVersion | None, violations: list[Violation]) -> None:
     if version is None:
         violations.append(Violation("spec.version", "does not exist", "choose another version"))
-    elif not usable(version):
+    elif not is_usable(version):
         violations.append(
             Violation(
                 "spec.version",
@@ -336,7 +344,7 @@ def _check_version(version: ClusterVersion | None, violations: list[Violation]) 
         )
 
 
-def _network(
+def _complete_network(
     network: ClusterNetwork | None, default: ClusterNetwork | None, violations: list[Violation]
 ) -> ClusterNetwork | None:
     if network is not None and default is not None:
@@ -345,14 +353,16 @@ def _network(
             pod_cidr=network.pod_cidr or default.pod_cidr,
             service_cidr=network.service_cidr or default.service_cidr,
         )
-    return cidrs.canonical(network if network is not None else default, "spec.network", violations)
+    return cidrs.canonicalize_network(
+        network if network is not None else default, "spec.network", violations
+    )
 
 
 def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
     for name, node_set in spec.node_sets.items():
-        if node_set.size > LARGEST_SET:
+        if node_set.size > LARGEST_NODE_SET:
             yield Violation(
-                f"spec.node_sets.{name}.size", f"is {node_set.size}", f"at most {LARGEST_SET}"
+                f"spec.node_sets.{name}.size", f"is {node_set.size}", f"at most {LARGEST_NODE_SET}"
             )
     if len(spec.pull_secret or "") > LONGEST_PULL_SECRET:
         yield Violation("spec.pull_secret", "is too long", f"at most {LONGEST_PULL_SECRET}")
@@ -362,7 +372,7 @@ def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
         yield Violation("spec.hub_labels", f"at most {MOST_HUB_LABELS} can be asked for")
 
 
-def _unserved(spec: ClusterSpec) -> Iterator[Violation]:
+def _unsupported_field_violations(spec: ClusterSpec) -> Iterator[Violation]:
     """Refuses fields of the API that this server does not implement, instead of ignoring them."""
     if spec.auto_external_ip_attachment:
         yield Violation(

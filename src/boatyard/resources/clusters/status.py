@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from boatyard.model.conditions import with_transition_time
 from boatyard.model.generated.boatyard import (
     Order,
     OrderCondition,
@@ -27,8 +28,8 @@ from boatyard.model.generated.osac import (
     ConditionStatus,
     Placement,
 )
-from boatyard.resources.orders.words import for_tenants
-from boatyard.roles.values import unsealed
+from boatyard.resources.orders.redaction import redact_for_tenants
+from boatyard.roles.parameter_values import decode_secrets
 
 _STATES: Mapping[OrderPhase, ClusterState] = {
     OrderPhase.UNSPECIFIED: ClusterState.PROGRESSING,
@@ -53,12 +54,12 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 }
 
 
-def order_spec(
+def to_order_spec(
     cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
 ) -> OrderSpec:
     """The spec of the order, from the cluster's spec and the template's settings for the platform."""
     spec = cluster.spec
-    secret = unsealed(spec.secret_parameters)
+    secret = decode_secrets(spec.secret_parameters)
     return OrderSpec(
         cluster_name=cluster.metadata.name,
         hub=cluster.status.hub,
@@ -89,7 +90,7 @@ def order_spec(
     )
 
 
-def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
+def status_from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
     """The cluster's status computed from its order. Equal to the old one when nothing changed."""
     old, order_status = cluster.status, order.status
     state = _STATES[order_status.phase]
@@ -103,7 +104,7 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
         state=state,
         state_transition_time=old.state_transition_time if state == old.state else now,
         conditions=tuple(
-            _condition(condition, order)
+            _to_cluster_condition(condition, order)
             for condition in order_status.conditions
             if condition.type in _CONDITIONS
         ),
@@ -128,24 +129,20 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
     )
 
 
-def waiting(
+def make_waiting_status(
     cluster: Cluster, placement: Placement, *, reason: str, message: str, now: datetime
 ) -> ClusterStatus:
     """The status of a cluster that fits nowhere yet, or cannot grow yet."""
     other_conditions = [
         c for c in cluster.status.conditions if c.type != ClusterConditionType.PROGRESSING
     ]
-    old = next(
-        (c for c in cluster.status.conditions if c.type == ClusterConditionType.PROGRESSING), None
-    )
-    changed = old is None or old.status != ConditionStatus.FALSE
     progressing = ClusterCondition(
         type=ClusterConditionType.PROGRESSING,
         status=ConditionStatus.FALSE,
         reason=reason,
         message=message,
-        last_transition_time=now if changed or old is None else old.last_transition_time,
     )
+    progressing = with_transition_time(progressing, cluster.status.conditions, now)
     state = ClusterState.PROGRESSING
     return msgspec.structs.replace(
         cluster.status,
@@ -158,11 +155,11 @@ def waiting(
     )
 
 
-def _condition(condition: OrderCondition, order: Order) -> ClusterCondition:
+def _to_cluster_condition(condition: OrderCondition, order: Order) -> ClusterCondition:
     return ClusterCondition(
         type=_CONDITIONS[condition.type],
         status=ConditionStatus.TRUE if condition.status else ConditionStatus.FALSE,
         reason=condition.reason,
-        message=for_tenants(condition.message, order),
+        message=redact_for_tenants(condition.message, order),
         last_transition_time=condition.last_transition_time,
     )

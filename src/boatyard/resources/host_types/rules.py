@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import HostType
-from boatyard.resources.world import World
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.resources.kind_rules import KindRules
 
 LONGEST_TITLE = 256
 MOST_INTERFACES = 64
 
 
-def admit_create(new: HostType, world: World) -> HostType:
-    _check(new)
-    return new
+class HostTypeRules(KindRules[HostType]):
+    def admit_create(self, new: HostType, context: AdmissionContext) -> HostType:
+        _check_limits(new)
+        return new
+
+    def admit_update(self, old: HostType, new: HostType, context: AdmissionContext) -> HostType:
+        _check_limits(new)
+        return new
 
 
-def admit_update(old: HostType, new: HostType, world: World) -> HostType:
-    _check(new)
-    return new
-
-
-def _check(host_type: HostType) -> None:
+def _check_limits(host_type: HostType) -> None:
     violations = []
     if len(host_type.title) > LONGEST_TITLE:
         violations.append(

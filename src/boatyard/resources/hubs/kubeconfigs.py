@@ -21,71 +21,77 @@ from cryptography.hazmat.primitives import serialization
 
 from boatyard.model.errors import Violation
 from boatyard.model.yaml_text import NotYaml, load_yaml
-from boatyard.resources.metadata import shown
+from boatyard.resources.metadata import quote_text
 
 PATH = "spec.kubeconfig"
 TOKEN_REMEDY = "put a service account's token there (kubectl create token) as `token`"
 _INLINE_REMEDY = "put its contents there as {name} (kubectl config view --flatten)"
-_FILES = (
+_FILE_FIELDS = (
     ("certificate-authority", "certificate-authority-data"),
     ("client-certificate", "client-certificate-data"),
     ("client-key", "client-key-data"),
     ("tokenFile", "token"),
 )
-_UNKNOWN = ("auth-provider", "username", "password")
+_UNSUPPORTED_FIELDS = ("auth-provider", "username", "password")
 
 
 @dataclass(frozen=True)
-class Told:
+class KubeconfigSummary:
     """Server and expiry of one context of a kubeconfig, without secrets, and what is wrong with it."""
 
     server: str = ""
-    ends_at: datetime | None = None  # expiry of its certificate or token; None when unknown
+    expires_at: datetime | None = None  # expiry of its certificate or token; None when unknown
     violations: tuple[Violation, ...] = ()
 
 
-def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Told:
+def read_summary(
+    kubeconfig: bytes, context: str = "", *, insecure: bool = False
+) -> KubeconfigSummary:
     """Reads one context. Reports all violations at once, by field, and quotes no credential."""
     try:
         document = load_yaml(kubeconfig)
     except NotYaml as error:
-        return _wrong(f"cannot be read: {error}", "give the file as kubectl reads it")
+        return _make_invalid_summary(
+            f"cannot be read: {error}", "give the file as kubectl reads it"
+        )
     if not isinstance(document, Mapping):
-        return _wrong("is not a kubeconfig", "give the file as kubectl reads it")
+        return _make_invalid_summary("is not a kubeconfig", "give the file as kubectl reads it")
     name = context or document.get("current-context")
     if not isinstance(name, str) or not name:
-        return _wrong("has no current-context", "set one (kubectl config use-context NAME)")
-    chosen, why = _named(document, "contexts", "context", name)
+        return _make_invalid_summary(
+            "has no current-context", "set one (kubectl config use-context NAME)"
+        )
+    chosen, why = _find_entry(document, "contexts", "context", name)
     if chosen is None:
-        return _wrong(why, "name one that is there")
-    cluster, no_cluster = _named(document, "clusters", "cluster", chosen.get("cluster"))
-    user, no_user = _named(document, "users", "user", chosen.get("user"))
-    reading = _Reading(insecure=insecure)
+        return _make_invalid_summary(why, "name one that is there")
+    cluster, no_cluster = _find_entry(document, "clusters", "cluster", chosen.get("cluster"))
+    user, no_user = _find_entry(document, "users", "user", chosen.get("user"))
+    reading = _SummaryBuilder(insecure=insecure)
     for missing in (no_cluster, no_user):
         if missing:
-            reading.complain("contexts", name, "context", missing, "name one that is there")
+            reading.add_violation("contexts", name, "context", missing, "name one that is there")
     if cluster is not None:
         reading.read_cluster(str(chosen.get("cluster")), cluster)
     if user is not None:
         reading.read_user(str(chosen.get("user")), user)
-    return Told(reading.server, reading.ends_at, tuple(reading.violations))
+    return KubeconfigSummary(reading.server, reading.expires_at, tuple(reading.violations))
 
 
 @dataclass
-class _Reading:
+class _SummaryBuilder:
     """Collects server, expiry and violations while a kubeconfig is read."""
 
     insecure: bool
     server: str = ""
-    ends_at: datetime | None = None
+    expires_at: datetime | None = None
     violations: list[Violation] = field(default_factory=list)
 
-    def complain(self, table: str, name: str, at: str, what: str, remedy: str) -> None:
-        self.violations.append(Violation(PATH, f"{table}[{shown(name)}].{at}: {what}", remedy))
+    def add_violation(self, table: str, name: str, at: str, what: str, remedy: str) -> None:
+        self.violations.append(Violation(PATH, f"{table}[{quote_text(name)}].{at}: {what}", remedy))
 
     def read_cluster(self, name: str, cluster: Mapping[str, Any]) -> None:
         def complain(at: str, what: str, remedy: str) -> None:
-            self.complain("clusters", name, f"cluster.{at}", what, remedy)
+            self.add_violation("clusters", name, f"cluster.{at}", what, remedy)
 
         server = cluster.get("server")
         if problem := _server_problem(server):
@@ -99,31 +105,36 @@ class _Reading:
         if cluster.get("proxy-url"):
             complain("proxy-url", "is not supported", "leave it out")
         self._refuse_files(cluster, complain)
-        authority = self._inline(cluster, "certificate-authority-data", complain)
+        authority = self._decode_inline(cluster, "certificate-authority-data", complain)
         if authority and _certificates(authority) is None:
             complain("certificate-authority-data", "is no certificate", "give it in PEM form")
 
     def read_user(self, name: str, user: Mapping[str, Any]) -> None:
         def complain(at: str, what: str, remedy: str) -> None:
-            self.complain("users", name, f"user.{at}", what, remedy)
+            self.add_violation("users", name, f"user.{at}", what, remedy)
 
         if user.get("exec"):
             complain("exec", "names a program, which would run in the service", TOKEN_REMEDY)
-        for at in _UNKNOWN:
+        for at in _UNSUPPORTED_FIELDS:
             if user.get(at):
                 complain(at, "is not supported", TOKEN_REMEDY)
         self._refuse_files(user, complain)
         token = user.get("token")
         if token is not None and not isinstance(token, str):
             complain("token", "is not a text", TOKEN_REMEDY)
-        certificate = self._inline(user, "client-certificate-data", complain)
-        key = self._inline(user, "client-key-data", complain)
+        certificate = self._decode_inline(user, "client-certificate-data", complain)
+        key = self._decode_inline(user, "client-key-data", complain)
         if certificate or key:
             self._check_pair(certificate, key, complain)
         elif isinstance(token, str) and token:
-            self.ends_at = _token_end(token)
+            self.expires_at = _get_token_expiry(token)
         elif not any(
-            user.get(at) for at in ("exec", *_UNKNOWN, *(file_field for file_field, _ in _FILES))
+            user.get(at)
+            for at in (
+                "exec",
+                *_UNSUPPORTED_FIELDS,
+                *(file_field for file_field, _ in _FILE_FIELDS),
+            )
         ):
             complain("token", "there are no credentials", TOKEN_REMEDY)
 
@@ -135,17 +146,17 @@ class _Reading:
         if certificates is None:
             complain("client-certificate-data", "is no certificate", "give it in PEM form")
             return
-        self.ends_at = certificates[0].not_valid_after_utc
-        if not _fits(certificates[0], key):
+        self.expires_at = certificates[0].not_valid_after_utc
+        if not _is_key_of(certificates[0], key):
             complain("client-key-data", "is not the key of the certificate", "give its own")
 
     def _refuse_files(self, entry: Mapping[str, Any], complain: Any) -> None:
-        for at, inline in _FILES:
+        for at, inline in _FILE_FIELDS:
             if entry.get(at):
                 what = "names a file, which would be read from the service's machine"
                 complain(at, what, _INLINE_REMEDY.format(name=inline))
 
-    def _inline(self, entry: Mapping[str, Any], at: str, complain: Any) -> bytes:
+    def _decode_inline(self, entry: Mapping[str, Any], at: str, complain: Any) -> bytes:
         value = entry.get(at)
         if not value:
             return b""
@@ -159,11 +170,11 @@ class _Reading:
 _INSECURE_REMEDY = 'give certificate-authority-data, or the hub\'s setting kube.insecure="true"'
 
 
-def _wrong(what: str, remedy: str) -> Told:
-    return Told(violations=(Violation(PATH, what, remedy),))
+def _make_invalid_summary(what: str, remedy: str) -> KubeconfigSummary:
+    return KubeconfigSummary(violations=(Violation(PATH, what, remedy),))
 
 
-def _named(
+def _find_entry(
     loaded: Mapping[str, Any], table: str, what: str, name: Any
 ) -> tuple[Mapping[str, Any] | None, str]:
     """The entry of that name and an empty text, or None and why there is none."""
@@ -174,9 +185,11 @@ def _named(
             entry = row.get(what)
             if isinstance(entry, Mapping):
                 return entry, ""
-            return None, f"{table}[{shown(name)}] has no {what}"
+            return None, f"{table}[{quote_text(name)}] has no {what}"
     names = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
-    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {names}" if names else "")
+    return None, f"there is no {what} {quote_text(str(name))}" + (
+        f"; there is {names}" if names else ""
+    )
 
 
 def _server_problem(server: Any) -> tuple[str, str] | None:
@@ -191,12 +204,12 @@ def _server_problem(server: Any) -> tuple[str, str] | None:
         return "is not an address", remedy
     if parts.username or parts.password:
         return "carries a credential", "put it under users"
-    if _leads_nowhere(host):
+    if _is_impossible_address(host):
         return "is an address that no API server has", remedy
     return None
 
 
-def _leads_nowhere(host: str) -> bool:
+def _is_impossible_address(host: str) -> bool:
     """Whether no API server can have this address: link-local (cloud metadata services), multicast, unspecified."""
     try:
         address = ipaddress.ip_address(host)
@@ -212,7 +225,7 @@ def _certificates(pem: bytes) -> list[x509.Certificate] | None:
         return None
 
 
-def _fits(certificate: x509.Certificate, key: bytes) -> bool:
+def _is_key_of(certificate: x509.Certificate, key: bytes) -> bool:
     try:
         private = serialization.load_pem_private_key(key, password=None)
     except (ValueError, TypeError):
@@ -221,7 +234,7 @@ def _fits(certificate: x509.Certificate, key: bytes) -> bool:
     return private.public_key().public_bytes(*form) == certificate.public_key().public_bytes(*form)
 
 
-def _token_end(token: str) -> datetime | None:
+def _get_token_expiry(token: str) -> datetime | None:
     """When a service account's token expires; None for other tokens. The signature is not checked."""
     parts = token.split(".")
     if len(parts) != 3:

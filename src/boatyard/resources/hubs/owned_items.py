@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import Item, ItemState
-from boatyard.model.outcome import Owned
+from boatyard.model.outcome import OwnedObject
 from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.orders.road import KINDS
+from boatyard.resources.orders.item_graph import ITEM_KINDS
 
 logger = logging.getLogger(__name__)
 
@@ -19,16 +19,16 @@ _LIST_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Outside:
+class OwnedObjects:
     """Objects outside that carry our mark. `complete`: every driver has answered."""
 
-    by_order: Mapping[str, Sequence[Owned]]
+    by_order: Mapping[str, Sequence[OwnedObject]]
     complete: bool
 
 
-async def look_outside(drivers: HubDrivers) -> Outside:
+async def list_owned_objects(drivers: HubDrivers) -> OwnedObjects:
     """Asks all drivers of a hub for what they hold for us. A driver that fails is asked again at the next sweep."""
-    owned_by_order: dict[str, list[Owned]] = {}
+    owned_by_order: dict[str, list[OwnedObject]] = {}
     complete = True
     required_drivers = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
     for driver in (*required_drivers, *([drivers.automation] if drivers.automation else [])):
@@ -44,19 +44,19 @@ async def look_outside(drivers: HubDrivers) -> Outside:
             continue
         for thing in owned:
             owned_by_order.setdefault(thing.key.partition("/")[0], []).append(thing)
-    return Outside(by_order=owned_by_order, complete=complete)
+    return OwnedObjects(by_order=owned_by_order, complete=complete)
 
 
-def items_of(owned: Sequence[Owned]) -> tuple[Item, ...]:
+def to_leaving_items(owned: Sequence[OwnedObject]) -> tuple[Item, ...]:
     """The owned objects as leaving items, which the steps can release. Objects of unknown kinds are left out."""
     items: dict[str, Item] = {}
     for thing in owned:
         key = thing.key.partition("/")[2]
         name, _, slot = key.partition("/")
-        kind = KINDS.get(name)
+        kind = ITEM_KINDS.get(name)
         if kind is not None and kind.phase:
             slot = ""  # a run of some generation
-        if kind is None or kind.apart or kind.per_node != bool(slot):
+        if kind is None or kind.never_planned or kind.per_node != bool(slot):
             continue
         facts: Mapping[str, str] = {"host": thing.name} if thing.kind in ("host", "port") else {}
         items[key] = Item(

@@ -24,7 +24,7 @@ OPTIONAL_PORTS: Mapping[str, Mapping[str, str]] = {
 DEFAULT_DRIVER = "sim"  # for a port without a named driver
 
 # Ports whose drivers hold something for every existing cluster.
-HOLDING = ("inventory", "l2", "l3", "dns", "platform")
+STATEFUL_PORTS = ("inventory", "l2", "l3", "dns", "platform")
 
 # Functions by which drivers refuse a hub's settings that they could not work with.
 SETTING_CHECKS: Mapping[str, Mapping[str, str]] = {

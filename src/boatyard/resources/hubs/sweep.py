@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from boatyard.ledger.changes import Change, Due, Insert, Note
+from boatyard.ledger.changes import Change, Due, EventNote, Insert
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.generated.boatyard import (
     Item,
@@ -21,16 +21,18 @@ from boatyard.model.generated.boatyard import (
     Order,
 )
 from boatyard.model.generated.osac import Cluster, Metadata
-from boatyard.resources.hubs.owned_items import items_of, look_outside
+from boatyard.resources.hubs.owned_items import list_owned_objects, to_leaving_items
 from boatyard.resources.orders.drivers import HubDrivers
 
 
-async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime) -> list[Change]:
+async def sweep_hub(
+    ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime
+) -> list[Change]:
     """Returns a Leftover for each deleted order that still has objects on the hub.
 
     Lists the objects outside first, then reads the ledger.
     """
-    owned_by_order = (await look_outside(drivers)).by_order
+    owned_by_order = (await list_owned_objects(drivers)).by_order
     unknown_ids = set(owned_by_order)
     # A cluster outlives its order, so the first kind finds most ids.
     for kind in (Cluster, Leftover, Order):
@@ -39,12 +41,12 @@ async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime)
         ).keys()
     changes: list[Change] = []
     for order_id in sorted(unknown_ids):
-        order = await ledger.documents.archived(Order, order_id, sealed=True)
-        items = items_of(owned_by_order[order_id])
+        order = await ledger.documents.get_archived(Order, order_id, sealed=True)
+        items = to_leaving_items(owned_by_order[order_id])
         if order is None or order.spec.hub != hub_id or not items:
             continue
         leftover = _leftover(order, items, now)
-        note = Note("Swept", f"{len(items)} things of an order that has ended were found")
+        note = EventNote("Swept", f"{len(items)} things of an order that has ended were found")
         changes += [
             Insert(leftover, note=note),
             Due("Leftover", order_id, now, tenant=order.metadata.tenant, hub=hub_id),

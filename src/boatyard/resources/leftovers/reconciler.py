@@ -7,50 +7,50 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from boatyard.ledger.changes import Archive, Change, Note, Replace, Unclaim, Unreserve, Wake
+from boatyard.ledger.changes import Change, EventNote, Replace, Unclaim
+from boatyard.model.backoff import Backoff
 from boatyard.model.generated.boatyard import Item, Leftover, Order, OrderSpec, OrderStatus, Step
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.port import OrderBook
-from boatyard.resources.clusters.ending import leftover_owner
+from boatyard.resources.leftovers.ending import end_leftover
 from boatyard.resources.orders import progress
-from boatyard.resources.orders.acting import work
+from boatyard.resources.orders.item_execution import try_ready_items
 from boatyard.resources.orders.reconciler import DriversFor
-from boatyard.resources.orders.steps.context import Context
-from boatyard.resources.orders.steps.telling import NoStories, Stories
-from boatyard.resources.reconciling import Result, Turn
+from boatyard.resources.orders.steps.context import StepContext
+from boatyard.resources.orders.steps.run_logs import NoRunLogSink, RunLogSink
+from boatyard.resources.reconciler import ReconcilePass, ReconcileResult
 
-_FIRST_LOOK = 30.0
-_ENDING_LOOK = 1.0
-_LONGEST_LOOK = 3600.0
+_BACKOFF = Backoff(first=30.0, longest=3600.0)
+_ENDING_DELAY_SECONDS = 1.0
 
 
 class LeftoverReconciler:
     def __init__(
         self,
         *,
-        book_for: Callable[[Turn], OrderBook],
+        book_for: Callable[[ReconcilePass], OrderBook],
         drivers_for: DriversFor,
-        stories: Stories | None = None,
+        run_logs: RunLogSink | None = None,
     ) -> None:
         self._book_for = book_for
         self._drivers_for = drivers_for
-        self._stories = stories or NoStories()
+        self._run_logs = run_logs or NoRunLogSink()
 
-    async def reconcile(self, turn: Turn) -> Result:
-        book = self._book_for(turn)
-        leftover = await book.leftover(turn.id)
+    async def reconcile(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        book = self._book_for(reconcile_pass)
+        leftover = await book.get_leftover(reconcile_pass.id)
         if leftover is None:
-            return Result()
-        order = _as_order(leftover, turn.now)
-        context = Context(
+            return ReconcileResult()
+        order = _to_deleted_order(leftover, reconcile_pass.now)
+        context = StepContext(
             order=order,
             drivers=await self._drivers_for(leftover.spec.hub),
             book=book,
-            now=turn.now,
+            now=reconcile_pass.now,
             items={item.key: item for item in leftover.status.items},
-            stories=self._stories,
+            run_logs=self._run_logs,
         )
-        attempts, unfinished = await work(context, turn)
+        attempts, unfinished = await try_ready_items(context, reconcile_pass)
         items = tuple(context.items.values())
         steps = progress.advance(
             leftover.status.steps,
@@ -58,19 +58,19 @@ class LeftoverReconciler:
             attempts=attempts,
             deleting=True,
             order_id=leftover.id,
-            now=turn.now,
+            now=reconcile_pass.now,
         )
         # While the order exists, the end of its cluster may still reserve capacity for this leftover.
         finished = not items and await book.get(leftover.spec.order) is None
-        return _written(
-            leftover, items, steps, finished=finished, unfinished=unfinished, now=turn.now
+        return _make_result(
+            leftover, items, steps, finished=finished, unfinished=unfinished, now=reconcile_pass.now
         )
 
-    async def poisoned(self, turn: Turn) -> Result:
-        return Result(look_again=turn.now + timedelta(seconds=_LONGEST_LOOK))
+    async def quarantine(self, reconcile_pass: ReconcilePass) -> ReconcileResult:
+        return ReconcileResult(look_again=reconcile_pass.now + timedelta(seconds=_BACKOFF.longest))
 
 
-def _as_order(leftover: Leftover, now: datetime) -> Order:
+def _to_deleted_order(leftover: Leftover, now: datetime) -> Order:
     """The leftover as a deleted order: steps take orders, and this much of one is enough to release its items."""
     return Order(
         id=leftover.spec.order,
@@ -82,7 +82,7 @@ def _as_order(leftover: Leftover, now: datetime) -> Order:
     )
 
 
-def _written(
+def _make_result(
     leftover: Leftover,
     items: tuple[Item, ...],
     steps: tuple[Step, ...],
@@ -90,7 +90,7 @@ def _written(
     finished: bool,
     unfinished: bool,
     now: datetime,
-) -> Result:
+) -> ReconcileResult:
     remaining = {item.key for item in items}
     released_items = [item for item in leftover.status.items if item.key not in remaining]
     changes: list[Change] = [
@@ -98,31 +98,17 @@ def _written(
     ]
     hub = leftover.spec.hub
     if finished:
-        empty = msgspec.structs.replace(
-            leftover, status=msgspec.structs.replace(leftover.status, items=(), steps=())
-        )
-        changes += [
-            Unreserve(leftover_owner(leftover.id)),
-            Archive(empty, note=Note("Released", "Everything left is released")),
-            Wake("capacity", now),
-        ]
-        return Result(changes=changes, hub=hub)
+        return ReconcileResult(changes=[*changes, *end_leftover(leftover, now)], hub=hub)
     tries = 0 if released_items else leftover.status.tries + 1
-    delay = (
-        0.0
-        if unfinished
-        else _ENDING_LOOK
-        if not items
-        else min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(tries, 16))
-    )
+    delay = 0.0 if unfinished else _ENDING_DELAY_SECONDS if not items else _BACKOFF.pause(tries + 1)
     look_again = now + timedelta(seconds=delay)
     status = msgspec.structs.replace(
         leftover.status, items=items, steps=steps, tries=tries, next_look=look_again
     )
     note = (
-        Note("Released", f"Released {', '.join(item.key for item in released_items)}")
+        EventNote("Released", f"Released {', '.join(item.key for item in released_items)}")
         if released_items
         else None
     )
     changes.append(Replace(msgspec.structs.replace(leftover, status=status), note=note))
-    return Result(changes=changes, look_again=look_again, hub=hub)
+    return ReconcileResult(changes=changes, look_again=look_again, hub=hub)

@@ -16,17 +16,17 @@ from boatyard.model.outcome import Outcome
 logger = logging.getLogger(__name__)
 
 
-class Fault(StrEnum):
+class AttemptFault(StrEnum):
     REFUSED = "refused"
     UNAVAILABLE = "unavailable"
     BUG = "bug"
 
 
 @dataclass(frozen=True)
-class Failed:
+class AttemptFailure:
     """Why an attempt failed."""
 
-    fault: Fault
+    fault: AttemptFault
     reason: str
     message: str
 
@@ -37,36 +37,38 @@ class Attempt:
 
     item: Item
     released: bool
-    answer: Outcome | Failed
+    result: Outcome | AttemptFailure
 
 
-async def attempt(
+async def run_attempt(
     item: Item, *, released: bool, act: Awaitable[Outcome], order_id: str, seconds: float
 ) -> Attempt:
     """Runs `act` for at most `seconds`. An unexpected exception is a bug of the step: logged, never fatal."""
     try:
         async with asyncio.timeout(seconds):
-            answer: Outcome | Failed = await act
+            answer: Outcome | AttemptFailure = await act
     except LeaseLost:
         raise
     except Refused as refusal:
-        answer = Failed(Fault.REFUSED, refusal.reason, str(refusal))
+        answer = AttemptFailure(AttemptFault.REFUSED, refusal.reason, str(refusal))
     except TimeoutError:
-        answer = Failed(Fault.UNAVAILABLE, "Timeout", f"no answer within {seconds:g} s")
+        answer = AttemptFailure(
+            AttemptFault.UNAVAILABLE, "Timeout", f"no answer within {seconds:g} s"
+        )
     except BoatyardError as error:
         reason = getattr(error, "reason", type(error).__name__)
         logger.warning(
             "step will be retried", extra={"order": order_id, "item": item.key, "why": str(error)}
         )
-        answer = Failed(Fault.UNAVAILABLE, reason, str(error))
+        answer = AttemptFailure(AttemptFault.UNAVAILABLE, reason, str(error))
     except Exception as bug:  # as in the engine; repeated here because quarantine is per step
         error_id = _error_id(bug)
         logger.exception(
             "step failed with an internal error",
             extra={"order": order_id, "item": item.key, "error_id": error_id},
         )
-        answer = Failed(Fault.BUG, "InternalError", f"internal error {error_id}")
-    return Attempt(item=item, released=released, answer=answer)
+        answer = AttemptFailure(AttemptFault.BUG, "InternalError", f"internal error {error_id}")
+    return Attempt(item=item, released=released, result=answer)
 
 
 def _error_id(bug: Exception) -> str:

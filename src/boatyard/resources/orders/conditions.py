@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from boatyard.model.conditions import with_transition_time
 from boatyard.model.generated.boatyard import (
     Order,
     OrderCondition,
@@ -15,49 +16,40 @@ from boatyard.model.generated.boatyard import (
     Step,
     StepState,
 )
-from boatyard.platforms.port import ClusterSeen
+from boatyard.platforms.port import ObservedCluster
 from boatyard.resources.orders import progress
 
-_INFRASTRUCTURE = ("hosts", "network", "addresses", "names")
-_RESTS = "the cluster rests; resume it to use it"
+_INFRASTRUCTURE_STEPS = ("hosts", "network", "addresses", "names")
+_HIBERNATED_MESSAGE = "the cluster rests; resume it to use it"
 
 
 def with_conditions(
-    order: Order, status: OrderStatus, *, observation: ClusterSeen | None, now: datetime
+    order: Order, status: OrderStatus, *, observation: ObservedCluster | None, now: datetime
 ) -> OrderStatus:
     old = {condition.type: condition for condition in order.status.conditions}
     conditions = tuple(
-        _condition(old.get(name), name, value, reason, message, now)
-        for name, value, reason, message in _truths(status, observation, old)
+        with_transition_time(
+            OrderCondition(type=name, status=value, reason=reason, message=message),
+            order.status.conditions,
+            now,
+        )
+        for name, value, reason, message in _evaluate_conditions(status, observation, old)
     )
     return msgspec.structs.replace(status, conditions=conditions)
 
 
-def _condition(
-    old: OrderCondition | None, name: str, value: bool, reason: str, message: str, now: datetime
-) -> OrderCondition:
-    changed = old is None or old.status != value
-    return OrderCondition(
-        type=name,
-        status=value,
-        reason=reason,
-        message=message,
-        last_transition_time=now if changed or old is None else old.last_transition_time,
-    )
-
-
-def _truths(
-    status: OrderStatus, observation: ClusterSeen | None, old: Mapping[str, OrderCondition]
+def _evaluate_conditions(
+    status: OrderStatus, observation: ObservedCluster | None, old: Mapping[str, OrderCondition]
 ) -> Iterable[tuple[str, bool, str, str]]:
     phase = status.phase
     steps = {step.name: step for step in status.steps}
-    blocking = next((step for step in status.steps if step.state in progress.STUCK), None)
+    blocking = next((step for step in status.steps if step.state in progress.STUCK_STATES), None)
     current = blocking or next(
         (s for s in status.steps if s.state not in (StepState.DONE, StepState.RELEASED)), None
     )
     step_text = f"at step {current.name}" if current else ""
 
-    infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE)
+    infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE_STEPS)
     yield (
         "InfrastructureReady",
         infrastructure,
@@ -76,7 +68,13 @@ def _truths(
         "ClusterAvailable",
         available,
         "ClusterAvailable" if available else false_reason,
-        "" if available else _RESTS if resting else observation.message if observation else "",
+        ""
+        if available
+        else _HIBERNATED_MESSAGE
+        if resting
+        else observation.message
+        if observation
+        else "",
     )
     previous = old.get("NodesReady")
     nodes = (

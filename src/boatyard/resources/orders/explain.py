@@ -22,9 +22,10 @@ from boatyard.model.generated.osac import (
     ClusterState,
     ConditionStatus,
 )
-from boatyard.resources.orders.progress import STUCK
-from boatyard.resources.orders.road import ROLE_STEPS
-from boatyard.resources.orders.words import for_tenants
+from boatyard.model.reasons import PLACEMENT_REASONS, SCARCITY_REASONS
+from boatyard.resources.orders.item_graph import ROLE_STEPS
+from boatyard.resources.orders.progress import STUCK_STATES
+from boatyard.resources.orders.redaction import redact_for_tenants
 
 _SERVICES = {
     "hosts": "the inventory",
@@ -36,15 +37,14 @@ _SERVICES = {
     **dict.fromkeys(ROLE_STEPS, "what runs the template"),
 }
 # Items whose outside names tenants may know; all others are shown by their key in the order.
-_TENANTS_OWN = ("l3", "api-address", "ingress-address", "api-name", "ingress-name")
-_TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
+_TENANT_VISIBLE_KINDS = ("l3", "api-address", "ingress-address", "api-name", "ingress-name")
 
 
 def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: bool) -> Explanation:
     """Explains the state of one cluster. Without `operator`, nothing about hubs, hosts or other tenants is in it."""
     steps = order.status.steps if order else ()
-    visible_steps = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
-    blocking = _blocking(visible_steps)
+    visible_steps = steps if operator or not order else tuple(_redact_step(s, order) for s in steps)
+    blocking = _find_blocking_step(visible_steps)
     placement = cluster.status.placement
     explanation = Explanation(
         cluster=cluster.id,
@@ -54,7 +54,7 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
         steps=visible_steps,
         started_at=(order.status.started_at if order else None)
         or cluster.metadata.creation_timestamp,
-        placement=_placement_words(cluster, operator=operator),
+        placement=_format_placement(cluster, operator=operator),
         summary=_summary(cluster, order, blocking),
     )
     if operator:
@@ -73,7 +73,7 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
         )
     if order is not None:
         explanation = msgspec.structs.replace(
-            explanation, receipt=shown_receipt(order.status.receipt, operator=operator)
+            explanation, receipt=redact_receipt(order.status.receipt, operator=operator)
         )
     if blocking is not None:
         return msgspec.structs.replace(
@@ -85,7 +85,7 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
             actor=blocking.actor,
             remedy=blocking.remedy,
         )
-    waiting_since = _unplaced(cluster)
+    waiting_since = _waiting_for_capacity_since(cluster)
     if waiting_since is not None:
         return msgspec.structs.replace(
             explanation,
@@ -109,39 +109,39 @@ def _shown_state(cluster: Cluster) -> ClusterState:
     return state
 
 
-def shown_receipt(receipt: Receipt, *, operator: bool) -> Receipt:
+def redact_receipt(receipt: Receipt, *, operator: bool) -> Receipt:
     """The receipt as the caller may read it: names of hosts and VLAN numbers are for operators only."""
     if operator:
         return receipt
     return msgspec.structs.replace(
         receipt,
-        gone=tuple(_for_stranger(line) for line in receipt.gone),
-        left=tuple(_for_stranger(line) for line in receipt.left),
+        gone=tuple(_redact_receipt_line(line) for line in receipt.gone),
+        left=tuple(_redact_receipt_line(line) for line in receipt.left),
     )
 
 
-def _for_stranger(line: ReceiptLine) -> ReceiptLine:
-    if line.kind in _TENANTS_OWN:
+def _redact_receipt_line(line: ReceiptLine) -> ReceiptLine:
+    if line.kind in _TENANT_VISIBLE_KINDS:
         return line
     return msgspec.structs.replace(line, name=line.key.rpartition("/")[2])
 
 
-def _blocking(steps: tuple[Step, ...]) -> Step | None:
+def _find_blocking_step(steps: tuple[Step, ...]) -> Step | None:
     """The step that blocks the order: a stuck one before a waiting one, the earliest of the plan first."""
-    for states in (STUCK, (StepState.WAITING,)):
+    for states in (STUCK_STATES, (StepState.WAITING,)):
         for step in steps:
             if step.state in states:
                 return step
     return None
 
 
-def _unplaced(cluster: Cluster) -> datetime | None:
+def _waiting_for_capacity_since(cluster: Cluster) -> datetime | None:
     """Since when the cluster waits for capacity, or None."""
     for condition in cluster.status.conditions:
         if (
             condition.type == ClusterConditionType.PROGRESSING
             and condition.status == ConditionStatus.FALSE
-            and (condition.reason or "").startswith("No")
+            and condition.reason in PLACEMENT_REASONS
         ):
             return condition.last_transition_time
     return None
@@ -167,7 +167,7 @@ def _summary(cluster: Cluster, order: Order | None, blocking: Step | None) -> st
     return f"{state}: at step {current}" if current else state
 
 
-def _placement_words(cluster: Cluster, *, operator: bool) -> str:
+def _format_placement(cluster: Cluster, *, operator: bool) -> str:
     placement = cluster.status.placement
     if not cluster.status.hub:
         return "not placed yet"
@@ -176,11 +176,11 @@ def _placement_words(cluster: Cluster, *, operator: bool) -> str:
     return "placed on the emptiest hub where it fits"
 
 
-def _for_tenant(step: Step, order: Order) -> Step:
+def _redact_step(step: Step, order: Order) -> Step:
     """The step as tenants may read it: a failing back-end is named by its purpose, its own message is left out."""
     if step.state != StepState.WAITING or step.actor != Actor.OPERATOR:
-        return msgspec.structs.replace(step, message=for_tenants(step.message, order))
-    if step.reason in _TELLING:
+        return msgspec.structs.replace(step, message=redact_for_tenants(step.message, order))
+    if step.reason in SCARCITY_REASONS:
         return step
     service = _SERVICES.get(step.name, "a service")
     return msgspec.structs.replace(

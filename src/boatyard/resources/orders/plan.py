@@ -1,6 +1,6 @@
 """The plan of an order as a graph of items: what should exist, and what may be done now. Pure.
 
-Called by the order reconciler. The dependencies are declared in `road.py`; items are added in that order and
+Called by the order reconciler. The dependencies are declared in `item_graph.py`; items are added in that order and
 removed in reverse. An effect is only ever tried for an item that a committed write has recorded, so a deletion
 that follows a crash knows everything that may exist outside.
 """
@@ -15,11 +15,17 @@ import msgspec
 
 from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterRest
-from boatyard.resources.orders.road import ATTEMPT, FAREWELL, KINDS, ON_HOSTS, ItemKind
+from boatyard.resources.orders.item_graph import (
+    ATTEMPT_FACT,
+    DELETE_HOOK,
+    HOST_ITEM_KINDS,
+    ITEM_KINDS,
+    ItemKind,
+)
 
 
 @dataclass(frozen=True)
-class Shrinking:
+class NodeSetReduction:
     """A node set that must lose `count` of its `slots`; the platform chooses which."""
 
     node_set: str
@@ -34,14 +40,14 @@ def needs_planning(order: Order) -> bool:
     return order.status.observed_generation != order.spec.generation
 
 
-def rest_of(order: Order) -> ClusterRest:
+def get_desired_rest(order: Order) -> ClusterRest:
     """How deeply the cluster should hibernate now. A long freeze has been turned into a stop."""
     if order.spec.rest == ClusterRest.FROZEN and order.status.rest == ClusterRest.STOPPED:
         return ClusterRest.STOPPED
     return order.spec.rest
 
 
-def shrinking(order: Order) -> tuple[Shrinking, ...]:
+def list_node_set_reductions(order: Order) -> tuple[NodeSetReduction, ...]:
     """The node sets of which nodes must be chosen for removal before the order can be planned."""
     if order.metadata.deletion_timestamp is not None:
         return ()
@@ -50,7 +56,7 @@ def shrinking(order: Order) -> tuple[Shrinking, ...]:
         node_set_spec = order.spec.node_sets.get(node_set)
         surplus = len(slots) - (node_set_spec.size if node_set_spec else 0)
         if surplus > 0:
-            shrinking_sets.append(Shrinking(node_set=node_set, slots=slots, count=surplus))
+            shrinking_sets.append(NodeSetReduction(node_set=node_set, slots=slots, count=surplus))
     return tuple(shrinking_sets)
 
 
@@ -63,28 +69,28 @@ def replan(
 ) -> tuple[Item, ...]:
     """The items to record from now on: new ones PLANNED, surplus ones LEAVING, all others unchanged.
 
-    `leaving` is the platform's choice for each of `shrinking(order)`. No recorded item disappears here: it is
-    removed only when its release is confirmed. `on_hosts` decides for the first nodes of an order whether they
-    need hosts; later nodes do as the first ones.
+    `leaving` is the platform's choice for each of `list_node_set_reductions(order)`. No recorded item disappears
+    here: it is removed only when its release is confirmed. `on_hosts` decides for the first nodes of an order
+    whether they need hosts; later nodes do as the first ones.
     """
     recorded = {item.key: item for item in order.status.items}
     if order.metadata.deletion_timestamp is not None:
-        return (*(_leave(item) for item in recorded.values()), *_farewell(order))
+        return (*(_mark_leaving(item) for item in recorded.values()), *_make_delete_hook_run(order))
     leaving_slots = {slot for slots in leaving.values() for slot in slots}
-    desired_items = _wanted(order, leaving_slots=leaving_slots, checks=checks)
-    if not _stands_on_hosts(order, on_hosts):
+    desired_items = _list_desired_items(order, leaving_slots=leaving_slots, checks=checks)
+    if not _needs_hosts(order, on_hosts):
         desired_items = {
-            key: item for key, item in desired_items.items() if item.kind not in ON_HOSTS
+            key: item for key, item in desired_items.items() if item.kind not in HOST_ITEM_KINDS
         }
     old_items = [
-        _adjusted(item, desired_items[key]) if key in desired_items else _leave(item)
+        _update_want(item, desired_items[key]) if key in desired_items else _mark_leaving(item)
         for key, item in recorded.items()
     ]
     new_items = [item for key, item in desired_items.items() if key not in recorded]
-    return tuple(sorted([*old_items, *new_items], key=_road_order))
+    return tuple(sorted([*old_items, *new_items], key=_plan_sort_key))
 
 
-def _stands_on_hosts(order: Order, default: bool) -> bool:
+def _needs_hosts(order: Order, default: bool) -> bool:
     kinds = {item.kind for item in order.status.items}
     if "node" in kinds:
         return "host" in kinds
@@ -99,7 +105,7 @@ def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
     numbers = dict(order.status.next_slots)
     for item in items:
         if item.slot:
-            number = _slot_number(item.slot)[1]
+            number = _parse_slot(item.slot)[1]
             numbers[item.node_set] = max(numbers.get(item.node_set, 0), number + 1)
     return numbers
 
@@ -109,20 +115,20 @@ def ready_to_add(items: Iterable[Item], requested_steps: Collection[str] = ()) -
 
     While a role controls the installation, only items of `requested_steps` are among them.
     """
-    index = _Index(items)
-    role_decides = index.is_deciding()
+    index = _ItemIndex(items)
+    role_decides = index.is_role_in_control()
     return tuple(
         item
         for item in index.items
-        if _is_open(item)
-        and index.has_needs(item)
-        and (not role_decides or item.step in requested_steps or KINDS[item.kind].phase)
+        if _needs_ensure(item)
+        and index.are_dependencies_present(item)
+        and (not role_decides or item.step in requested_steps or ITEM_KINDS[item.kind].phase)
     )
 
 
 def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
     """Items to release now: no item that needs them is left."""
-    index = _Index(items)
+    index = _ItemIndex(items)
     return tuple(
         item
         for item in index.items
@@ -135,19 +141,19 @@ def is_settled(items: Iterable[Item]) -> bool:
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
 
 
-def begun_anew(items: Iterable[Item], steps: Collection[str]) -> tuple[Item, ...]:
+def start_new_run_attempts(items: Iterable[Item], steps: Collection[str]) -> tuple[Item, ...]:
     """Returns the items with a new attempt number for every run of these steps that has not succeeded."""
     return tuple(
         msgspec.structs.replace(
-            item, facts={**item.facts, ATTEMPT: str(int(item.facts[ATTEMPT]) + 1)}
+            item, facts={**item.facts, ATTEMPT_FACT: str(int(item.facts[ATTEMPT_FACT]) + 1)}
         )
-        if ATTEMPT in item.facts and item.step in steps and not _is_confirmed(item)
+        if ATTEMPT_FACT in item.facts and item.step in steps and not _is_confirmed(item)
         else item
         for item in items
     )
 
 
-def wants_access(order: Order, items: Iterable[Item]) -> bool:
+def needs_credentials(order: Order, items: Iterable[Item]) -> bool:
     """Whether to ask the platform for the cluster's credentials now.
 
     True as soon as its API answers, and again after each change, because an upgrade or a restore may have
@@ -156,23 +162,23 @@ def wants_access(order: Order, items: Iterable[Item]) -> bool:
     if not order.status.credentials.kubeconfig:
         return any(item.kind == "cluster" and _is_confirmed(item) for item in items)
     steady = (OrderPhase.READY, OrderPhase.DEGRADED)
-    awake = rest_of(order) == ClusterRest.AWAKE
+    awake = get_desired_rest(order) == ClusterRest.AWAKE
     return awake and order.status.phase not in steady and is_settled(items)
 
 
-def _is_open(item: Item) -> bool:
+def _needs_ensure(item: Item) -> bool:
     if item.state == ItemState.PLANNED:
         return True
     return item.state == ItemState.PRESENT and item.have != item.want
 
 
-def _leave(item: Item) -> Item:
+def _mark_leaving(item: Item) -> Item:
     if item.state == ItemState.LEAVING:
         return item
     return msgspec.structs.replace(item, state=ItemState.LEAVING)
 
 
-def _adjusted(item: Item, desired_item: Item) -> Item:
+def _update_want(item: Item, desired_item: Item) -> Item:
     """A recorded item that is still in the plan, with its new want. One that is already leaving keeps leaving."""
     if item.state == ItemState.LEAVING or item.want == desired_item.want:
         return item
@@ -181,39 +187,45 @@ def _adjusted(item: Item, desired_item: Item) -> Item:
     return msgspec.structs.replace(item, want=desired_item.want, have=have)
 
 
-def _wanted(order: Order, *, leaving_slots: set[str], checks: Sequence[str]) -> dict[str, Item]:
-    slots = _wanted_slots(order, leaving_slots)
+def _list_desired_items(
+    order: Order, *, leaving_slots: set[str], checks: Sequence[str]
+) -> dict[str, Item]:
+    slots = _assign_slots(order, leaving_slots)
     items: dict[str, Item] = {}
-    for kind in KINDS.values():
-        for item in _items_of(kind, order, slots, checks):
+    for kind in ITEM_KINDS.values():
+        for item in _make_items_of_kind(kind, order, slots, checks):
             items[item.key] = item
     return items
 
 
-def _items_of(
+def _make_items_of_kind(
     kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]], checks: Sequence[str]
 ) -> Iterable[Item]:
-    if kind.apart or kind.name == FAREWELL:
+    if kind.never_planned or kind.name == DELETE_HOOK:
         return
     if kind.phase:
-        yield from _runs_of(kind, order, slots)
+        yield from _make_role_runs(kind, order, slots)
         return
     if kind.name == "check":
-        if rest_of(order) != ClusterRest.AWAKE:
+        if get_desired_rest(order) != ClusterRest.AWAKE:
             return  # nobody answers; all checks run again when it is awake
         # The generation is in the key: after each change every check runs again.
         for check in checks:
             yield _new(kind, f"check/{check}@{order.spec.generation}", facts={"check": check})
         return
     if not kind.per_node:
-        yield _new(kind, kind.name, want=_digest(order) if kind.name == "cluster" else "")
+        yield _new(
+            kind, kind.name, want=_control_plane_digest(order) if kind.name == "cluster" else ""
+        )
         return
     for node_set, names in slots.items():
         for slot in names:
             yield _new(kind, f"{kind.name}/{slot}", node_set=node_set, slot=slot)
 
 
-def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -> Iterable[Item]:
+def _make_role_runs(
+    kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]
+) -> Iterable[Item]:
     """The run of the role's part for this kind, if the role has that part and it is due."""
     if kind.phase not in order.spec.template_phases:
         return
@@ -227,9 +239,9 @@ def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -
     if kind.name in ("scale", "acceptance"):
         key = f"{kind.name}/{order.spec.generation}"  # again after each change, like checks
     done = any(item.key == key and _is_confirmed(item) for item in order.status.items)
-    if not done and rest_of(order) != ClusterRest.AWAKE:
+    if not done and get_desired_rest(order) != ClusterRest.AWAKE:
         return  # there is nothing to work on; it is due when the cluster is awake again
-    yield _new(kind, key, facts={ATTEMPT: "1"})
+    yield _new(kind, key, facts={ATTEMPT_FACT: "1"})
 
 
 def _is_resized(order: Order, slots: Mapping[str, Sequence[str]]) -> bool:
@@ -240,14 +252,14 @@ def _is_resized(order: Order, slots: Mapping[str, Sequence[str]]) -> bool:
     }
 
 
-def _farewell(order: Order) -> Iterable[Item]:
+def _make_delete_hook_run(order: Order) -> Iterable[Item]:
     """The run of the role's delete part, planned if the role has run or may have run before."""
-    kind = KINDS[FAREWELL]
+    kind = ITEM_KINDS[DELETE_HOOK]
     keys = {item.key for item in order.status.items}
     if kind.phase not in order.spec.template_phases or kind.name in keys:
         return
     if keys & {"role", "pre_install"} or order.status.credentials.kubeconfig:
-        item = _new(kind, kind.name, facts={ATTEMPT: "1"})
+        item = _new(kind, kind.name, facts={ATTEMPT_FACT: "1"})
         yield msgspec.structs.replace(item, state=ItemState.LEAVING)
 
 
@@ -272,7 +284,7 @@ def _new(
     )
 
 
-def _wanted_slots(order: Order, leaving_slots: set[str]) -> dict[str, tuple[str, ...]]:
+def _assign_slots(order: Order, leaving_slots: set[str]) -> dict[str, tuple[str, ...]]:
     """Per node set, the slots that should exist: those that stay, then new ones up to the size."""
     staying = staying_slots(order.status.items)
     fresh = next_slots(order, order.status.items)
@@ -294,17 +306,17 @@ def staying_slots(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
         slots = stays_by_set.setdefault(item.node_set, {})
         slots[item.slot] = slots.get(item.slot, True) and item.state != ItemState.LEAVING
     return {
-        node_set: tuple(sorted((slot for slot, stays in slots.items() if stays), key=_slot_number))
+        node_set: tuple(sorted((slot for slot, stays in slots.items() if stays), key=_parse_slot))
         for node_set, slots in stays_by_set.items()
     }
 
 
-def _slot_number(slot: str) -> tuple[str, int]:
+def _parse_slot(slot: str) -> tuple[str, int]:
     node_set, _, number = slot.rpartition("-")
     return node_set, int(number)
 
 
-def _digest(order: Order) -> str:
+def _control_plane_digest(order: Order) -> str:
     """A short hash of all that the control plane depends on; when it changes, the cluster item is corrected."""
     spec = order.spec
     inputs: list[object] = [
@@ -319,22 +331,22 @@ def _digest(order: Order) -> str:
     # Only values that are set: orders from before these fields existed keep their digest.
     optional_inputs = {
         "settings": dict(sorted(spec.platform_settings.items())),
-        "rest": rest_of(order).value,
+        "rest": get_desired_rest(order).value,
         "restore": [spec.restore.request, spec.restore.backup] if spec.restore.request else [],
     }
     inputs += [[name, value] for name, value in optional_inputs.items() if value]
     return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:12]
 
 
-_ROAD = {name: position for position, name in enumerate(KINDS)}
+_KIND_POSITIONS = {name: position for position, name in enumerate(ITEM_KINDS)}
 
 
-def _road_order(item: Item) -> tuple[int, str, int, str]:
-    node_set, number = _slot_number(item.slot) if item.slot else ("", 0)
-    return _ROAD[item.kind], node_set, number, item.key
+def _plan_sort_key(item: Item) -> tuple[int, str, int, str]:
+    node_set, number = _parse_slot(item.slot) if item.slot else ("", 0)
+    return _KIND_POSITIONS[item.kind], node_set, number, item.key
 
 
-class _Index:
+class _ItemIndex:
     """Items by kind and slot, to look up what an item needs and which items need it."""
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -345,24 +357,26 @@ class _Index:
             self._by_kind.setdefault(item.kind, []).append(item)
             self._by_slot[item.kind, item.slot] = item
 
-    def has_needs(self, item: Item) -> bool:
-        rank = KINDS[item.kind].rank
+    def are_dependencies_present(self, item: Item) -> bool:
+        rank = ITEM_KINDS[item.kind].rank
         if rank and not all(
-            _is_confirmed(other) for other in self.items if KINDS[other.kind].rank < rank
+            _is_confirmed(other) for other in self.items if ITEM_KINDS[other.kind].rank < rank
         ):
             return False
-        return all(self._is_present(need, item.slot) for need in KINDS[item.kind].needs)
+        return all(
+            self._is_dependency_present(need, item.slot) for need in ITEM_KINDS[item.kind].needs
+        )
 
-    def is_deciding(self) -> bool:
+    def is_role_in_control(self) -> bool:
         """Whether a run of the role's install part controls the order and is not finished."""
         return any(not _is_confirmed(item) for item in self._by_kind.get("role", ()))
 
-    def _is_present(self, kind: str, slot: str) -> bool:
-        if KINDS[kind].phase and kind not in self._by_kind:
+    def _is_dependency_present(self, kind: str, slot: str) -> bool:
+        if ITEM_KINDS[kind].phase and kind not in self._by_kind:
             return True  # the role has no such part
-        if not KINDS[kind].per_node:
+        if not ITEM_KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
-        if kind in ON_HOSTS and kind not in self._by_kind:
+        if kind in HOST_ITEM_KINDS and kind not in self._by_kind:
             return True  # no node of this order needs a host
         if slot:
             return _is_confirmed(self._by_slot.get((kind, slot)))
@@ -371,17 +385,21 @@ class _Index:
         return all(_is_confirmed(item) for item in staying)
 
     def is_needed(self, item: Item) -> bool:
-        return any(self._stands_on(other, item) for other in self.items)
+        return any(self._depends_on(other, item) for other in self.items)
 
-    def _stands_on(self, other: Item, item: Item) -> bool:
-        if KINDS[item.kind].phase:
+    def _depends_on(self, other: Item, item: Item) -> bool:
+        if ITEM_KINDS[item.kind].phase:
             # A run is ended whatever its result; the delete part waits until no other run is left.
-            return item.kind == FAREWELL and other is not item and bool(KINDS[other.kind].phase)
-        if other.kind == FAREWELL:
+            return (
+                item.kind == DELETE_HOOK
+                and other is not item
+                and bool(ITEM_KINDS[other.kind].phase)
+            )
+        if other.kind == DELETE_HOOK:
             return True
-        if item.kind not in KINDS[other.kind].needs:
+        if item.kind not in ITEM_KINDS[other.kind].needs:
             return False
-        if KINDS[item.kind].per_node:
+        if ITEM_KINDS[item.kind].per_node:
             # Only items of the same node hold it back: a dead name server must not keep hosts.
             return bool(other.slot) and other.slot == item.slot
         return True

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from boatyard.automation.port import RUN_FAILED
+from boatyard.model.backoff import Backoff, share_of
 from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
 from boatyard.model.outcome import Waiting
-from boatyard.resources.orders.attempts import Attempt, Failed, Fault
-from boatyard.resources.orders.road import CHANGED, KINDS, ROLE_STEPS, STEPS, TASKS, step_needs
+from boatyard.resources.orders.attempts import Attempt, AttemptFailure, AttemptFault
+from boatyard.resources.orders.item_graph import (
+    CHANGED_COUNT_FACT,
+    ITEM_KINDS,
+    ROLE_STEPS,
+    STEPS,
+    TASK_COUNT_FACT,
+    list_direct_dependencies,
+)
 
-QUARANTINE_AFTER = 3
-_FIRST_DELAY = 1.0
-_LONGEST_DELAY = 60.0
+QUARANTINE_AFTER_BUGS = 3
+_BACKOFF = Backoff(first=1.0, longest=60.0)
 
-STUCK = (StepState.FAILED, StepState.QUARANTINED)
+STUCK_STATES = (StepState.FAILED, StepState.QUARANTINED)
 
-_REMEDY = "change the order so that it can be accepted, then retry"
-_REMEDIES: Mapping[str, str] = {
+_DEFAULT_REMEDY = "change the order so that it can be accepted, then retry"
+_REMEDIES_BY_REASON: Mapping[str, str] = {
     "UpgradeFailed": "the cluster runs its old version: retry, or set the version back to it",
     RUN_FAILED: "read the whole story with `boatyard logs`, mend the cause, then retry",
 }
 
 
-def is_open(step: Step | None, now: datetime) -> bool:
+def can_try_step(step: Step | None, now: datetime) -> bool:
     """Whether this step may be tried now. Failed and quarantined steps wait for a retry, others for `next_look`."""
     if step is None:
         return True
-    if step.state in STUCK:
+    if step.state in STUCK_STATES:
         return False
     return step.next_look is None or step.next_look <= now
 
@@ -52,16 +58,17 @@ def advance(
         by_step[item.step].append(item)
     attempts_by_step: dict[str, list[Attempt]] = {name: [] for name in STEPS}
     for attempt in attempts:
-        if not (attempt.released and KINDS[attempt.item.kind].leaves_nothing):
+        if not (attempt.released and ITEM_KINDS[attempt.item.kind].leaves_nothing):
             attempts_by_step[attempt.item.step].append(attempt)
     step_names = [
         name for name in STEPS if name not in ROLE_STEPS or name in old_steps or by_step[name]
     ]
     return tuple(
-        _advance_one(
+        _advance_step(
             old_steps.get(name)
             or Step(
-                name=name, needs=tuple(need for need in step_needs(name) if need in step_names)
+                name=name,
+                needs=tuple(need for need in list_direct_dependencies(name) if need in step_names),
             ),
             items=by_step[name],
             attempts=attempts_by_step[name],
@@ -78,7 +85,7 @@ def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
     return tuple(
         msgspec.structs.replace(
             step,
-            state=StepState.RUNNING if step.state in STUCK else step.state,
+            state=StepState.RUNNING if step.state in STUCK_STATES else step.state,
             tries=0,
             bugs=0,
             next_look=None,
@@ -86,20 +93,18 @@ def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
             message="",
             actor=Actor.UNSPECIFIED,
             remedy="",
-            since=now if step.state in STUCK else step.since,
+            since=now if step.state in STUCK_STATES else step.since,
         )
         for step in steps
     )
 
 
-def back_off(order_id: str, step: str, tries: int) -> float:
+def compute_retry_delay(order_id: str, step: str, tries: int) -> float:
     """Seconds until the next try: exponential, with a jitter derived from the order, so that not all return at once."""
-    delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(tries - 1, 16))
-    share = hashlib.sha256(f"{order_id}/{step}/{tries}".encode()).digest()[0] / 255
-    return delay * (0.75 + 0.5 * share)
+    return _BACKOFF.pause(tries, share=share_of(f"{order_id}/{step}/{tries}"))
 
 
-def _advance_one(
+def _advance_step(
     old: Step,
     *,
     items: Sequence[Item],
@@ -108,24 +113,28 @@ def _advance_one(
     order_id: str,
     now: datetime,
 ) -> Step:
-    failures = [attempt.answer for attempt in attempts if isinstance(attempt.answer, Failed)]
-    waits = [attempt.answer for attempt in attempts if isinstance(attempt.answer, Waiting)]
+    failures = [
+        attempt.result for attempt in attempts if isinstance(attempt.result, AttemptFailure)
+    ]
+    waits = [attempt.result for attempt in attempts if isinstance(attempt.result, Waiting)]
     succeeded = len(attempts) > len(failures) + len(waits)
     finished = _is_finished(items, deleting=deleting)
     if not attempts and not finished:
         if old.state in (StepState.DONE, StepState.RELEASED, StepState.UNSPECIFIED):
             # Its items have changed since: the step is queued again.
             state = StepState.RELEASING if deleting else StepState.QUEUED
-            return _moved(old, state=state, items=items, now=now, next_look=None)
-        return _moved(old, state=old.state, items=items, now=now, keep_message=True)
+            return _with_state(old, state=state, items=items, now=now, next_look=None)
+        return _with_state(old, state=old.state, items=items, now=now, keep_message=True)
     if failures:
-        return _failing(old, _worst(failures), items=items, order_id=order_id, now=now)
+        return _apply_failure(
+            old, _find_worst_failure(failures), items=items, order_id=order_id, now=now
+        )
     if finished:
         state = StepState.RELEASED if deleting else StepState.DONE
-        return _moved(old, state=state, items=items, now=now, next_look=None)
+        return _with_state(old, state=state, items=items, now=now, next_look=None)
     if waits:
         first = min(waits, key=lambda wait: wait.look_again)
-        return _moved(
+        return _with_state(
             old,
             state=StepState.WAITING,
             items=items,
@@ -138,7 +147,7 @@ def _advance_one(
             next_look=now + timedelta(seconds=first.look_again),
         )
     state = StepState.RELEASING if deleting else StepState.RUNNING
-    return _moved(old, state=state, items=items, now=now, next_look=None)
+    return _with_state(old, state=state, items=items, now=now, next_look=None)
 
 
 def _is_finished(items: Sequence[Item], *, deleting: bool) -> bool:
@@ -147,28 +156,28 @@ def _is_finished(items: Sequence[Item], *, deleting: bool) -> bool:
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
 
 
-def _worst(failures: Sequence[Failed]) -> Failed:
-    rank = {Fault.REFUSED: 0, Fault.BUG: 1, Fault.UNAVAILABLE: 2}
+def _find_worst_failure(failures: Sequence[AttemptFailure]) -> AttemptFailure:
+    rank = {AttemptFault.REFUSED: 0, AttemptFault.BUG: 1, AttemptFault.UNAVAILABLE: 2}
     return min(failures, key=lambda failure: (rank[failure.fault], failure.message))
 
 
-def _failing(
-    old: Step, failure: Failed, *, items: Sequence[Item], order_id: str, now: datetime
+def _apply_failure(
+    old: Step, failure: AttemptFailure, *, items: Sequence[Item], order_id: str, now: datetime
 ) -> Step:
     tries = old.tries + 1
-    bugs = old.bugs + 1 if failure.fault is Fault.BUG else 0
+    bugs = old.bugs + 1 if failure.fault is AttemptFault.BUG else 0
     state, actor, remedy = StepState.WAITING, Actor.NOBODY, ""
-    if failure.fault is Fault.REFUSED:
+    if failure.fault is AttemptFault.REFUSED:
         state, actor = StepState.FAILED, Actor.TENANT
-        remedy = _REMEDIES.get(failure.reason, _REMEDY)
-    elif bugs >= QUARANTINE_AFTER:
+        remedy = _REMEDIES_BY_REASON.get(failure.reason, _DEFAULT_REMEDY)
+    elif bugs >= QUARANTINE_AFTER_BUGS:
         state, actor = StepState.QUARANTINED, Actor.OPERATOR
         remedy = "look up the internal error in the log, mend the cause, then retry"
-    elif failure.fault is Fault.UNAVAILABLE:
+    elif failure.fault is AttemptFault.UNAVAILABLE:
         actor = Actor.OPERATOR
         remedy = "see why the service does not answer; it is tried again by itself"
-    stuck = state in STUCK
-    return _moved(
+    stuck = state in STUCK_STATES
+    return _with_state(
         old,
         state=state,
         items=items,
@@ -179,11 +188,13 @@ def _failing(
         remedy=remedy,
         tries=tries,
         bugs=bugs,
-        next_look=None if stuck else now + timedelta(seconds=back_off(order_id, old.name, tries)),
+        next_look=None
+        if stuck
+        else now + timedelta(seconds=compute_retry_delay(order_id, old.name, tries)),
     )
 
 
-def _moved(
+def _with_state(
     old: Step,
     *,
     state: StepState,
@@ -233,18 +244,22 @@ def _detail(step: str, items: Sequence[Item]) -> str:
         done = sum(item.state == ItemState.PRESENT for item in counted)
         return f"{done}/{len(counted)} {noun}" if counted else ""
     if step in ROLE_STEPS:
-        return " · ".join(_tally(run_facts) for run_facts in facts.values() if TASKS in run_facts)
+        return " · ".join(
+            _format_task_counts(run_facts)
+            for run_facts in facts.values()
+            if TASK_COUNT_FACT in run_facts
+        )
     parts = [
         label + facts[kind][fact]
-        for kind, fact, label in _SHOWN.get(step, ())
+        for kind, fact, label in _SHOWN_FACTS.get(step, ())
         if fact in facts.get(kind, {})
     ]
     return " · ".join(parts)
 
 
-def _tally(facts: Mapping[str, str]) -> str:
+def _format_task_counts(facts: Mapping[str, str]) -> str:
     """The task counts of a run: `12 tasks, 3 changed`."""
-    tasks, changed = facts[TASKS], facts.get(CHANGED, "0")
+    tasks, changed = facts[TASK_COUNT_FACT], facts.get(CHANGED_COUNT_FACT, "0")
     noun = "task" if tasks == "1" else "tasks"
     return f"{tasks} {noun}, {'nothing' if changed == '0' else changed} changed"
 
@@ -254,7 +269,7 @@ _COUNTED: Mapping[str, tuple[str, str]] = {
     "install": ("node", "nodes"),
     "validate": ("check", "checks"),
 }
-_SHOWN: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+_SHOWN_FACTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "network": (("l3", "cidr", ""),),
     "addresses": (("api-address", "address", "api "), ("ingress-address", "address", "ingress ")),
     "names": (("api-name", "name", ""),),

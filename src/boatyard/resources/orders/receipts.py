@@ -8,9 +8,15 @@ from datetime import datetime
 import msgspec
 
 from boatyard.model.generated.boatyard import Item, Order, OrderStatus, Receipt, ReceiptLine
-from boatyard.resources.orders.road import FAREWELL, KINDS
+from boatyard.resources.orders.item_graph import DELETE_HOOK, ITEM_KINDS
 
-_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people recognise an item
+_NAMING_FACTS = (
+    "host",
+    "vlan",
+    "cidr",
+    "name",
+    "address",
+)  # facts by which people recognise an item
 
 
 def with_receipt(
@@ -27,26 +33,26 @@ def with_receipt(
     receipt = Receipt(
         requested_at=order.metadata.deletion_timestamp,
         finished_at=now if finished else None,
-        gone=(*order.status.receipt.gone, *_lines(released_items)),
-        left=_lines(remaining_items, reason="not released in time"),
+        gone=(*order.status.receipt.gone, *_make_receipt_lines(released_items)),
+        left=_make_receipt_lines(remaining_items, reason="not released in time"),
         leftover=order.id if remaining_items else "",
     )
     return msgspec.structs.replace(status, receipt=receipt)
 
 
-def _lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
+def _make_receipt_lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
     return tuple(
-        ReceiptLine(kind=item.kind, name=_name(item), key=item.key, reason=reason)
+        ReceiptLine(kind=item.kind, name=_get_display_name(item), key=item.key, reason=reason)
         for item in items
-        if not KINDS[item.kind].leaves_nothing
-        and (not KINDS[item.kind].phase or item.kind == FAREWELL)
+        if not ITEM_KINDS[item.kind].leaves_nothing
+        and (not ITEM_KINDS[item.kind].phase or item.kind == DELETE_HOOK)
     )
 
 
-def _name(item: Item) -> str:
-    if item.kind == FAREWELL:
+def _get_display_name(item: Item) -> str:
+    if item.kind == DELETE_HOOK:
         return "tasks/delete"
-    for fact in _NAMING:
+    for fact in _NAMING_FACTS:
         if fact in item.facts:
             return item.facts[fact]
     return item.slot or item.key

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 
+from boatyard.model.backoff import share_of
 from boatyard.model.generated.boatyard import (
     Actor,
     Credentials,
@@ -24,29 +24,33 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.model.outcome import Done
-from boatyard.platforms.port import Access, ClusterSeen, Rest
-from boatyard.resources.orders import plan, progress, resting
+from boatyard.platforms.port import ClusterAccess, ObservedCluster, RestMode
+from boatyard.resources.orders import hibernation, plan, progress
 from boatyard.resources.orders.attempts import Attempt
 from boatyard.resources.orders.conditions import with_conditions
+from boatyard.resources.orders.item_graph import RENEWAL_TIME_FACT, ROLE_FACT_PREFIX
 from boatyard.resources.orders.receipts import with_receipt
-from boatyard.resources.orders.road import ASK_ACCESS_AT, REPORTED
 
-STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
-ENDING_LOOK = 5.0  # all items are present, and the platform has not reported the cluster ready yet
-STUCK_LOOK = 300.0  # a failed order is reconciled now and then, so that it always has a due time
-_ENDED = (OrderPhase.READY, OrderPhase.RESTING, OrderPhase.DELETED)
+STEADY_INTERVAL_SECONDS = 60.0  # seconds between looks at a finished cluster
+SETTLING_INTERVAL_SECONDS = (
+    5.0  # all items are present, and the platform has not reported the cluster ready yet
+)
+STUCK_INTERVAL_SECONDS = (
+    300.0  # a failed order is reconciled now and then, so that it always has a due time
+)
+_FINAL_PHASES = (OrderPhase.READY, OrderPhase.RESTING, OrderPhase.DELETED)
 
 
 @dataclass(frozen=True)
-class Absorbed:
+class OrderUpdate:
     """The new status, when the order is due again, and the items whose claims are to be freed."""
 
     status: OrderStatus
     look_again: datetime | None
-    freed: tuple[str, ...] = ()  # item keys
+    freed_keys: tuple[str, ...] = ()  # item keys
 
 
-def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
+def make_planned_status(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
     """The status right after planning, before any item was tried."""
     deleting = order.metadata.deletion_timestamp is not None
     # Results of the old plan are dropped: a waiting step without a message would look like the blocking one.
@@ -68,15 +72,15 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
         started_at=now,
         finished_at=None,
         phase=OrderPhase.DELETING if deleting else OrderPhase.PROGRESSING,
-        rest=plan.rest_of(order),
+        rest=plan.get_desired_rest(order),
         resting_since=None,
     )
     return with_conditions(order, status, observation=None, now=now)
 
 
-def confirmed(item: Item, attempt: Attempt) -> Item | None:
+def apply_attempt(item: Item, attempt: Attempt) -> Item | None:
     """The item after an attempt; None once its release is confirmed."""
-    if not isinstance(attempt.answer, Done):
+    if not isinstance(attempt.result, Done):
         return item
     if attempt.released:
         return None
@@ -84,7 +88,7 @@ def confirmed(item: Item, attempt: Attempt) -> Item | None:
         item,
         state=ItemState.PRESENT,
         have=item.want,
-        facts={**item.facts, **attempt.answer.facts},
+        facts={**item.facts, **attempt.result.facts},
     )
 
 
@@ -93,15 +97,15 @@ def absorb(
     *,
     items: tuple[Item, ...],
     attempts: Sequence[Attempt],
-    observation: ClusterSeen | None,
-    access: Access | None,
+    observation: ObservedCluster | None,
+    access: ClusterAccess | None,
     unfinished: bool,
     now: datetime,
-) -> Absorbed:
+) -> OrderUpdate:
     """The order's status after a pass. `unfinished`: more could have been done, so the order is due at once."""
     deleting = order.metadata.deletion_timestamp is not None
     if not deleting:
-        items = resting.corrected(order, items, observation)
+        items = hibernation.request_rest_correction(order, items, observation)
     steps = progress.advance(
         order.status.steps,
         items=items,
@@ -112,7 +116,7 @@ def absorb(
     )
     status = msgspec.structs.replace(order.status, items=items, steps=steps)
     if observation is not None:
-        status = _observed(order, status, observation)
+        status = _with_observation(order, status, observation)
     if access is not None:
         status = msgspec.structs.replace(
             status,
@@ -123,21 +127,21 @@ def absorb(
                 simulated=access.simulated,
             ),
             facts={
-                **{name: text for name, text in status.facts.items() if name != ASK_ACCESS_AT},
+                **{name: text for name, text in status.facts.items() if name != RENEWAL_TIME_FACT},
                 "api_url": access.api_url,
                 "console_url": access.console_url,
-                **({ASK_ACCESS_AT: access.ask_again} if access.ask_again else {}),
+                **({RENEWAL_TIME_FACT: access.ask_again} if access.ask_again else {}),
             },
         )
     phase = _phase(order, status, observation, deleting=deleting)
-    if phase in _ENDED and status.finished_at is None:
+    if phase in _FINAL_PHASES and status.finished_at is None:
         status = msgspec.structs.replace(status, finished_at=now)
     status = msgspec.structs.replace(
         status,
         phase=phase,
         facts=_facts(status),
-        resting_since=resting.since(order, phase, now),
-        restored=_restored(order, status),
+        resting_since=hibernation.get_hibernating_since(order, phase, now),
+        restored=_get_last_restore_request(order, status),
     )
     status = with_conditions(order, status, observation=observation, now=now)
     if deleting:
@@ -145,10 +149,10 @@ def absorb(
         status = with_receipt(order, status, remaining_items=(), finished=finished, now=now)
     remaining = {item.key for item in items}
     freed = tuple(item.key for item in order.status.items if item.key not in remaining)
-    return Absorbed(
+    return OrderUpdate(
         status=status,
         look_again=_next_look(order, status, unfinished=unfinished, now=now),
-        freed=freed,
+        freed_keys=freed,
     )
 
 
@@ -178,7 +182,7 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
     return with_conditions(order, status, observation=None, now=now), leftover
 
 
-def quarantined(order: Order, now: datetime) -> Absorbed:
+def quarantine(order: Order, now: datetime) -> OrderUpdate:
     """Quarantines an order during whose passes workers died again and again.
 
     Every unfinished step is quarantined, also those not begun: nobody knows which one killed the worker.
@@ -204,15 +208,15 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
     status = msgspec.structs.replace(status, phase=phase)
     status = with_conditions(order, status, observation=None, now=now)
     look_again = _next_look(order, status, unfinished=False, now=now)
-    return Absorbed(status=status, look_again=look_again)
+    return OrderUpdate(status=status, look_again=look_again)
 
 
 def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Order:
     """Returns the order with every step ready for another try. `retry_count`: retries requested so far."""
-    stuck = {step.name for step in order.status.steps if step.state in progress.STUCK}
+    stuck = {step.name for step in order.status.steps if step.state in progress.STUCK_STATES}
     status = msgspec.structs.replace(
         order.status,
-        items=plan.begun_anew(order.status.items, stuck),
+        items=plan.start_new_run_attempts(order.status.items, stuck),
         steps=progress.reset(order.status.steps, now),
         retried=order.status.retried + 1 if retry_count is None else retry_count,
         phase=OrderPhase.PROGRESSING
@@ -222,7 +226,7 @@ def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Ord
     return msgspec.structs.replace(order, status=status)
 
 
-def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
+def select_cluster_fields(status: OrderStatus) -> tuple[object, ...]:
     """The part of the status that the cluster shows. While it is unchanged, the cluster need not be reconciled."""
     return (
         status.phase,
@@ -238,11 +242,11 @@ def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
 
 
 def _phase(
-    order: Order, status: OrderStatus, observation: ClusterSeen | None, *, deleting: bool
+    order: Order, status: OrderStatus, observation: ObservedCluster | None, *, deleting: bool
 ) -> OrderPhase:
     if deleting:
         return OrderPhase.DELETED if not status.items else OrderPhase.DELETING
-    if any(step.state in progress.STUCK for step in status.steps):
+    if any(step.state in progress.STUCK_STATES for step in status.steps):
         return OrderPhase.FAILED
     if not plan.is_settled(status.items):
         # A frozen cluster that we stop counts as hibernated all the while.
@@ -250,7 +254,7 @@ def _phase(
         return OrderPhase.RESTING if resting_before else OrderPhase.PROGRESSING
     if observation is None:
         return order.status.phase
-    at_rest = resting.phase_at_rest(order, observation)
+    at_rest = hibernation.get_hibernation_phase(order, observation)
     if at_rest is not None:
         return at_rest
     if not status.credentials.kubeconfig:
@@ -258,20 +262,22 @@ def _phase(
     return OrderPhase.READY if _is_healthy(order, observation) else OrderPhase.DEGRADED
 
 
-def _observed(order: Order, status: OrderStatus, observation: ClusterSeen) -> OrderStatus:
+def _with_observation(
+    order: Order, status: OrderStatus, observation: ObservedCluster
+) -> OrderStatus:
     """The status with the reported nodes and version. A hibernated cluster keeps its nodes; none is ready."""
     version = observation.version or order.status.version
-    if observation.exists and observation.rest != Rest.AWAKE:
+    if observation.exists and observation.rest != RestMode.AWAKE:
         return msgspec.structs.replace(status, version=version, ready_nodes={})
     return msgspec.structs.replace(
         status,
         version=version,
-        nodes=_count(observation, ready=False),
-        ready_nodes=_count(observation, ready=True),
+        nodes=_count_nodes(observation, ready=False),
+        ready_nodes=_count_nodes(observation, ready=True),
     )
 
 
-def _restored(order: Order, status: OrderStatus) -> str:
+def _get_last_restore_request(order: Order, status: OrderStatus) -> str:
     """The request id of the last restore that was carried out."""
     done = any(item.kind == "cluster" and plan.is_settled([item]) for item in status.items)
     if done and status.observed_generation == order.spec.generation:
@@ -279,8 +285,8 @@ def _restored(order: Order, status: OrderStatus) -> str:
     return status.restored
 
 
-def _is_healthy(order: Order, observation: ClusterSeen) -> bool:
-    ready = _count(observation, ready=True)
+def _is_healthy(order: Order, observation: ObservedCluster) -> bool:
+    ready = _count_nodes(observation, ready=True)
     return (
         observation.exists
         and observation.available
@@ -291,7 +297,7 @@ def _is_healthy(order: Order, observation: ClusterSeen) -> bool:
     )
 
 
-def _count(observation: ClusterSeen, *, ready: bool) -> dict[str, int]:
+def _count_nodes(observation: ObservedCluster, *, ready: bool) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in observation.nodes:
         if node.ready or not ready:
@@ -312,7 +318,7 @@ def _facts(status: OrderStatus) -> Mapping[str, str]:
             order_facts[name] = facts_by_kind[kind][fact]
     for item in status.items:
         order_facts |= {
-            name: text for name, text in item.facts.items() if name.startswith(REPORTED)
+            name: text for name, text in item.facts.items() if name.startswith(ROLE_FACT_PREFIX)
         }
     return order_facts
 
@@ -328,20 +334,19 @@ def _next_look(
     looks = [
         step.next_look
         for step in status.steps
-        if step.next_look is not None and step.state not in progress.STUCK
+        if step.next_look is not None and step.state not in progress.STUCK_STATES
     ]
     if not looks:
-        looks = [now + timedelta(seconds=_patience(order, status))]
+        looks = [now + timedelta(seconds=_get_default_interval(order, status))]
     if status.phase == OrderPhase.DELETING and order.spec.delete_by is not None:
         looks.append(max(now, order.spec.delete_by))
     return min(looks)
 
 
-def _patience(order: Order, status: OrderStatus) -> float:
+def _get_default_interval(order: Order, status: OrderStatus) -> float:
     """Seconds until the next pass when no step has named a time."""
-    if any(step.state in progress.STUCK for step in status.steps):
-        return STUCK_LOOK
+    if any(step.state in progress.STUCK_STATES for step in status.steps):
+        return STUCK_INTERVAL_SECONDS
     if status.phase == OrderPhase.PROGRESSING:
-        return ENDING_LOOK
-    share = hashlib.sha256(order.id.encode()).digest()[0] / 255
-    return STEADY_LOOK * (0.9 + 0.2 * share)
+        return SETTLING_INTERVAL_SECONDS
+    return STEADY_INTERVAL_SECONDS * (0.9 + 0.2 * share_of(order.id))

@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import Project, ProjectState
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.resources.kind_rules import KindRules
 from boatyard.resources.metadata import project_name_violations
-from boatyard.resources.world import World
 
 LONGEST_TEXT = 4096
 
-name_violations = project_name_violations
 
+class ProjectRules(KindRules[Project]):
+    def name_violations(self, name: str) -> Iterable[Violation]:
+        return project_name_violations(name)
 
-def complete(new: Project) -> Project:
-    """Fills in the parent of a nested project: `dev.web` is in `dev`."""
-    parent = new.metadata.name.rpartition(".")[0]
-    return replace(new, metadata=replace(new.metadata, project=new.metadata.project or parent))
+    def fill_defaults(self, new: Project) -> Project:
+        """Fills in the parent of a nested project: `dev.web` is in `dev`."""
+        parent = new.metadata.name.rpartition(".")[0]
+        return replace(new, metadata=replace(new.metadata, project=new.metadata.project or parent))
 
-
-def admit_create(new: Project, world: World) -> Project:
-    """Admits a new project, active at once. The caller checks that the parent exists, as for any reference."""
-    violations = _text_violations(new)
-    if new.metadata.tenant in (SHARED, SYSTEM):
-        violations.append(
-            Violation(
-                "metadata.tenant",
-                f"{new.metadata.tenant!r} has no projects",
-                "name the tenant it is for",
+    def admit_create(self, new: Project, context: AdmissionContext) -> Project:
+        """Admits a new project, active at once. The caller checks that the parent exists, as for any reference."""
+        violations = _text_violations(new)
+        if new.metadata.tenant in (SHARED, SYSTEM):
+            violations.append(
+                Violation(
+                    "metadata.tenant",
+                    f"{new.metadata.tenant!r} has no projects",
+                    "name the tenant it is for",
+                )
             )
-        )
-    if new.metadata.project != new.metadata.name.rpartition(".")[0]:
-        violations.append(
-            Violation("metadata.project", "is not the parent in the name", "leave it out")
-        )
-    if violations:
-        raise Refused("", *violations)
-    return replace(new, status=replace(new.status, state=ProjectState.ACTIVE))
+        if new.metadata.project != new.metadata.name.rpartition(".")[0]:
+            violations.append(
+                Violation("metadata.project", "is not the parent in the name", "leave it out")
+            )
+        if violations:
+            raise Refused("", *violations)
+        return replace(new, status=replace(new.status, state=ProjectState.ACTIVE))
 
-
-def admit_update(old: Project, new: Project, world: World) -> Project:
-    violations = _text_violations(new)
-    if violations:
-        raise Refused("", *violations)
-    return new
+    def admit_update(self, old: Project, new: Project, context: AdmissionContext) -> Project:
+        violations = _text_violations(new)
+        if violations:
+            raise Refused("", *violations)
+        return new
 
 
 def _text_violations(project: Project) -> list[Violation]:

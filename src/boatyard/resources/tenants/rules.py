@@ -9,44 +9,43 @@ from msgspec.structs import replace
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Precondition, Refused, Violation
 from boatyard.model.generated.osac import Tenant, TenantState
-from boatyard.resources.metadata import is_label, shown
-from boatyard.resources.world import World
+from boatyard.resources.admission_context import AdmissionContext
+from boatyard.resources.kind_rules import KindRules
+from boatyard.resources.metadata import is_label, quote_text
 
-BUILT_IN = (SHARED, SYSTEM)
+BUILT_IN_TENANTS = (SHARED, SYSTEM)
 MOST_DOMAINS = 100
 
 
-def admit_create(new: Tenant, world: World) -> Tenant:
-    """Admits a new tenant. Its id, its name and its own tenant are the same word."""
-    name = new.metadata.name
-    violations = list(_domain_violations(new))
-    if new.id and new.id != name:
-        violations.append(Violation("id", "of a tenant must be its name", "leave it out"))
-    if violations:
-        raise Refused("", *violations)
-    return replace(
-        new,
-        id=name,
-        metadata=replace(new.metadata, tenant=name, project=""),
-        status=replace(new.status, state=TenantState.SYNCED),
-    )
+class TenantRules(KindRules[Tenant]):
+    def admit_create(self, new: Tenant, context: AdmissionContext) -> Tenant:
+        """Admits a new tenant. Its id, its name and its own tenant are the same word."""
+        name = new.metadata.name
+        violations = list(_domain_violations(new))
+        if new.id and new.id != name:
+            violations.append(Violation("id", "of a tenant must be its name", "leave it out"))
+        if violations:
+            raise Refused("", *violations)
+        return replace(
+            new,
+            id=name,
+            metadata=replace(new.metadata, tenant=name, project=""),
+            status=replace(new.status, state=TenantState.SYNCED),
+        )
 
+    def admit_update(self, old: Tenant, new: Tenant, context: AdmissionContext) -> Tenant:
+        violations = list(_domain_violations(new))
+        if violations:
+            raise Refused("", *violations)
+        return new
 
-def admit_update(old: Tenant, new: Tenant, world: World) -> Tenant:
-    violations = list(_domain_violations(new))
-    if violations:
-        raise Refused("", *violations)
-    return new
+    def admit_delete(self, old: Tenant, context: AdmissionContext) -> None:
+        if old.id in BUILT_IN_TENANTS:
+            raise Precondition(f"the tenant {old.id} is built in and cannot be deleted")
 
-
-def admit_delete(old: Tenant, world: World) -> None:
-    if old.id in BUILT_IN:
-        raise Precondition(f"the tenant {old.id} is built in and cannot be deleted")
-
-
-def holds(tenant: Tenant) -> tuple[str, ...]:
-    """Unique keys of the tenant: a domain belongs to one tenant."""
-    return tuple(f"domain/{domain}" for domain in tenant.spec.domains)
+    def unique_keys(self, doc: Tenant) -> tuple[str, ...]:
+        """Unique keys of the tenant: a domain belongs to one tenant."""
+        return tuple(f"domain/{domain}" for domain in doc.spec.domains)
 
 
 def _domain_violations(tenant: Tenant) -> Iterator[Violation]:
@@ -58,8 +57,8 @@ def _domain_violations(tenant: Tenant) -> Iterator[Violation]:
         path = f"spec.domains[{index}]"
         labels = domain.split(".")
         if domain in domains[:index]:
-            yield Violation(path, f"{shown(domain)} is there twice")
+            yield Violation(path, f"{quote_text(domain)} is there twice")
         elif len(domain) > 253 or len(labels) < 2 or not all(map(is_label, labels)):
-            yield Violation(path, f"{shown(domain)} is not a DNS name", "such as example.com")
+            yield Violation(path, f"{quote_text(domain)} is not a DNS name", "such as example.com")
         elif all(label.isdigit() for label in labels):
-            yield Violation(path, f"{shown(domain)} is an address", "give a DNS name")
+            yield Violation(path, f"{quote_text(domain)} is an address", "give a DNS name")

@@ -34,32 +34,32 @@ def make_access(name: str, api_name: str, ingress_name: str, seed: str) -> dict[
         "api_url": api_url,
         "console_url": f"https://console.{apps}",
         "kubeconfig": KUBECONFIG.format(
-            name=_quoted(name),
+            name=_to_yaml_name(name),
             server=api_url,
-            authority=_authority(seed),
-            token=_word(seed, "token", 40),
+            authority=_make_authority(seed),
+            token=_derive_word(seed, "token", 40),
         ),
         "username": "kubeadmin",
-        "password": "-".join(_word(seed, f"password {part}", 5) for part in range(4)),
+        "password": "-".join(_derive_word(seed, f"password {part}", 5) for part in range(4)),
     }
 
 
-def _quoted(name: str) -> str:
+def _to_yaml_name(name: str) -> str:
     """The name for use in YAML: characters that need quotes become dashes."""
     return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
 
 
-def _authority(seed: str) -> str:
+def _make_authority(seed: str) -> str:
     """A PEM block, in base64, whose bytes are no certificate."""
-    body = base64.encodebytes(_bytes(seed, "authority", 480)).decode().replace("\n", "")
+    body = base64.encodebytes(_derive_bytes(seed, "authority", 480)).decode().replace("\n", "")
     lines = "\n".join(body[start : start + 64] for start in range(0, len(body), 64))
     pem = f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"
     return base64.b64encode(pem.encode()).decode()
 
 
-def _word(seed: str, purpose: str, length: int) -> str:
-    return base64.b32encode(_bytes(seed, purpose, length)).decode()[:length].lower()
+def _derive_word(seed: str, purpose: str, length: int) -> str:
+    return base64.b32encode(_derive_bytes(seed, purpose, length)).decode()[:length].lower()
 
 
-def _bytes(seed: str, purpose: str, length: int) -> bytes:
+def _derive_bytes(seed: str, purpose: str, length: int) -> bytes:
     return hashlib.shake_256(f"{purpose} {seed}".encode()).digest(length)

@@ -8,28 +8,28 @@ from typing import Any
 import msgspec
 
 from boatyard.model.errors import Refused
+from boatyard.twin.behaviours import BEHAVIOURS, normalise_step
 from boatyard.twin.delays import Delays
 from boatyard.twin.faults import make_fault
 from boatyard.twin.hub import KINDS
 from boatyard.twin.layout import HubLayout
-from boatyard.twin.moods import MOODS, known_step
-from boatyard.twin.services.at import At, Verb
 from boatyard.twin.services.control_planes import ClusterFields, is_available
 from boatyard.twin.services.platform import NodeFields
-from boatyard.twin.state import State
+from boatyard.twin.services.verb_context import Verb, VerbContext
+from boatyard.twin.state import TwinState
 
 SERVICES = ("inventory", "l2", "l3", "dns", "platform", "checks")
 
 
-def hubs(state: State, now: float) -> dict[str, Any]:
+def hubs(state: TwinState, now: float) -> dict[str, Any]:
     """Every hub with its zone and how many usable hosts of each type it has."""
     return {
-        name: {"zone": hub.layout.zone, "hosts": dict(hub.usable)}
+        name: {"zone": hub.layout.zone, "hosts": dict(hub.usable_counts)}
         for name, hub in state.hubs.items()
     }
 
 
-def add_hub(state: State, now: float, hub: str, layout: Mapping[str, Any]) -> None:
+def add_hub(state: TwinState, now: float, hub: str, layout: Mapping[str, Any]) -> None:
     """Adds a hub. The same layout again changes nothing; another one is Refused while it holds things."""
     try:
         hub_layout = msgspec.convert(layout, HubLayout)
@@ -41,7 +41,7 @@ def add_hub(state: State, now: float, hub: str, layout: Mapping[str, Any]) -> No
 
 
 def set_fault(
-    state: State,
+    state: TwinState,
     now: float,
     hub: str,
     service: str,
@@ -62,7 +62,7 @@ def set_fault(
     state.change("fault", hub, service, None if fault is None else msgspec.to_builtins(fault))
 
 
-def faults(state: State, now: float) -> list[dict[str, Any]]:
+def faults(state: TwinState, now: float) -> list[dict[str, Any]]:
     """The faults in force."""
     return [
         {"hub": hub, "service": service, **msgspec.to_builtins(fault)}
@@ -70,63 +70,66 @@ def faults(state: State, now: float) -> list[dict[str, Any]]:
     ]
 
 
-def clear_faults(state: State, now: float) -> None:
+def clear_faults(state: TwinState, now: float) -> None:
     for hub, service in list(state.faults):
         state.change("fault", hub, service, None)
 
 
-def set_mood(state: State, now: float, order_id: str, step: str, mood: str) -> None:
+def set_mood(state: TwinState, now: float, order_id: str, step: str, mood: str) -> None:
     """Gives one order ("*" for all) a mood at one step; an empty mood takes it away."""
-    if mood and mood not in MOODS:
-        raise Refused(f"no mood {mood!r}; there are {', '.join(MOODS)}")
-    state.change("mood", order_id, known_step(step), mood)
+    if mood and mood not in BEHAVIOURS:
+        raise Refused(f"no mood {mood!r}; there are {', '.join(BEHAVIOURS)}")
+    state.change("mood", order_id, normalise_step(step), mood)
 
 
 def set_delays(
-    state: State, now: float, profile: str = "instant", overrides: Mapping[str, float] | None = None
+    state: TwinState,
+    now: float,
+    profile: str = "instant",
+    overrides: Mapping[str, float] | None = None,
 ) -> None:
     """Changes how long things take from now on; what is under way keeps its time."""
     Delays(profile, overrides)
     state.change("delays", profile, dict(overrides or {}))
 
 
-def fail_host(state: State, now: float, hub: str, host: str) -> None:
+def fail_host(state: TwinState, now: float, hub: str, host: str) -> None:
     """Breaks a host: its node is lost, and it is not handed out any more."""
     _flag(state, now, hub, host, broken=True)
 
 
-def repair_host(state: State, now: float, hub: str, host: str) -> None:
+def repair_host(state: TwinState, now: float, hub: str, host: str) -> None:
     _flag(state, now, hub, host, broken=False, off=False, unready=False)
 
 
-def power_off(state: State, now: float, hub: str, host: str, on: bool = False) -> None:
+def power_off(state: TwinState, now: float, hub: str, host: str, on: bool = False) -> None:
     """Switches a host off, or on again. A host that is off can be held: holding it starts it."""
     _flag(state, now, hub, host, off=not on)
 
 
-def node_not_ready(state: State, now: float, hub: str, host: str, ready: bool = False) -> None:
+def node_not_ready(state: TwinState, now: float, hub: str, host: str, ready: bool = False) -> None:
     """Makes the node on that host report that it is not ready, or ready again."""
     _flag(state, now, hub, host, unready=not ready)
 
 
-def _flag(state: State, now: float, hub: str, host: str, **flags: bool) -> None:
+def _flag(state: TwinState, now: float, hub: str, host: str, **flags: bool) -> None:
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
-    state.flag(hub, host, flags, now)
+    state.set_host_flags(hub, host, flags, now)
 
 
-def write_objects(state: State, now: float, hub: str, cluster_key: str, contents: str) -> None:
+def write_objects(state: TwinState, now: float, hub: str, cluster_key: str, contents: str) -> None:
     """Replaces all objects in a cluster by this text, as a tenant would."""
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
     cluster = state.hubs[hub].things["cluster"].get(cluster_key)
-    if cluster is None or not is_available(At(state, state.hubs[hub], now), cluster):
+    if cluster is None or not is_available(VerbContext(state, state.hubs[hub], now), cluster):
         raise Refused("the cluster does not answer")
     fields = ClusterFields(*cluster.extra)
-    state.set(cluster, extra=fields._replace(contents=contents))
+    state.replace(cluster, extra=fields._replace(contents=contents))
 
 
-def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, Any]:
+def wishes(state: TwinState, now: float, hub: str, cluster_key: str) -> dict[str, Any]:
     """The cluster's last requested fields, and those of its nodes by slot. Secrets are digests."""
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
@@ -135,7 +138,7 @@ def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, An
         raise Refused(f"there is no cluster {cluster_key!r}")
     nodes = [
         {"host": node.name, **NodeFields(*node.extra)._asdict()}
-        for node in state.hubs[hub].on("node", cluster_key).values()
+        for node in state.hubs[hub].list_dependents("node", cluster_key).values()
     ]
     return {
         "name": cluster.name,
@@ -144,17 +147,17 @@ def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, An
     }
 
 
-def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
+def effects(state: TwinState, now: float, prefix: str = "") -> list[dict[str, Any]]:
     """Per key and kind: how often it was made (applied), removed, and requested (calls)."""
     rows = []
-    for order in state.orders(prefix, state.effects):
-        for (kind, key), counts in state.effects[order].items():
+    for order in state.find_orders(prefix, state.counts_by_order):
+        for (kind, key), counts in state.counts_by_order[order].items():
             if key.startswith(prefix):
                 rows.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
     return sorted(rows, key=lambda effect: (effect["key"], effect["kind"]))
 
 
-def truth(state: State, now: float, hub: str = "", prefix: str = "") -> dict[str, Any]:
+def truth(state: TwinState, now: float, hub: str = "", prefix: str = "") -> dict[str, Any]:
     """The names of everything that exists now, by hub, kind and key."""
     names_by_hub: dict[str, dict[str, dict[str, list[str]]]] = {}
     things = state.things(prefix, hub)
@@ -164,36 +167,36 @@ def truth(state: State, now: float, hub: str = "", prefix: str = "") -> dict[str
     return names_by_hub
 
 
-def totals(state: State, now: float) -> dict[str, dict[str, int]]:
+def totals(state: TwinState, now: float) -> dict[str, dict[str, int]]:
     """How many things of each kind every hub holds. Cheap at any size."""
     return {
         name: {kind: len(hub.things[kind]) for kind in KINDS} for name, hub in state.hubs.items()
     }
 
 
-def history(state: State, now: float, after: int = 0, limit: int = 10_000) -> dict[str, Any]:
+def history(state: TwinState, now: float, after: int = 0, limit: int = 10_000) -> dict[str, Any]:
     """What was made and removed, in order and numbered without gaps; `oldest` is the first kept."""
-    oldest = state.history[0].number if state.history else state.happened + 1
+    oldest = state.history[0].number if state.history else state.last_history_number + 1
     start = max(after + 1 - oldest, 0)
     rows: Sequence[Any] = list(state.history)[start : start + limit]
     return {
         "oldest": oldest,
-        "newest": state.happened,
+        "newest": state.last_history_number,
         "happenings": [happening._asdict() for happening in rows],
     }
 
 
-def forget(state: State, now: float, prefix: str = "") -> None:
+def forget(state: TwinState, now: float, prefix: str = "") -> None:
     """Drops the counts of orders that hold nothing now."""
     state.change("forget", prefix)
 
 
-def next_event(state: State, now: float) -> float | None:
+def next_event(state: TwinState, now: float) -> float | None:
     """The next moment at which something changes by itself; None when nothing is under way."""
-    return state.next_event(now)
+    return state.next_change_time(now)
 
 
-def ping(state: State, now: float) -> bool:
+def ping(state: TwinState, now: float) -> bool:
     return True
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from boatyard.twin.hub import Thing
-from boatyard.twin.services.at import At
+from boatyard.twin.services.verb_context import VerbContext
 
-STAGES = (
+STAGE_MESSAGES = (
     "The control plane is being created.",
     "The API server is starting.",
     "The cluster's operators are settling.",
 )
-_DOING = {
+_OPERATION_MESSAGES = {
     "upgrade": "The cluster is moving to its new version.",
     "restore": "The cluster's objects are being restored.",
     "rest": "The cluster is going to rest.",
     "resume": "The cluster is waking up.",
 }
-_OUT_OF_REACH = ("restore", "resume")
+_UNAVAILABLE_OPERATIONS = ("restore", "resume")
 
 
 class ClusterFields(NamedTuple):
@@ -47,26 +47,26 @@ class ClusterFields(NamedTuple):
     host_types: str = ""  # JSON
 
 
-def is_available(context: At, cluster: Thing) -> bool:
+def is_available(context: VerbContext, cluster: Thing) -> bool:
     """A cluster that has been installed once stays available while it is upgraded."""
     fields = ClusterFields(*cluster.extra)
     if fields.rest:
         return False
     return cluster.ready_at <= context.now or bool(
-        fields.version and fields.doing not in _OUT_OF_REACH
+        fields.version and fields.doing not in _UNAVAILABLE_OPERATIONS
     )
 
 
-def version_now(context: At, cluster: Thing) -> str:
+def current_version(context: VerbContext, cluster: Thing) -> str:
     fields = ClusterFields(*cluster.extra)
     return fields.target if cluster.ready_at <= context.now else fields.version
 
 
-def stage(context: At, cluster: Thing) -> str:
+def describe_stage(context: VerbContext, cluster: Thing) -> str:
     """The stage of an install or change, as a sentence that stays the same for a while."""
     fields = ClusterFields(*cluster.extra)
     if fields.version:
-        return _DOING.get(fields.doing, _DOING["upgrade"])
+        return _OPERATION_MESSAGES.get(fields.doing, _OPERATION_MESSAGES["upgrade"])
     total = cluster.ready_at - cluster.made_at
     fraction = (context.now - cluster.made_at) / total if total > 0 else 1.0
-    return STAGES[min(int(fraction * len(STAGES)), len(STAGES) - 1)]
+    return STAGE_MESSAGES[min(int(fraction * len(STAGE_MESSAGES)), len(STAGE_MESSAGES) - 1)]

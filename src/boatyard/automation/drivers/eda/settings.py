@@ -14,8 +14,8 @@ SECRET = "eda.secret"
 PER_SECOND = "eda.per-second"
 RESEND_SECONDS = "eda.resend-seconds"
 
-_PER_SECOND = 2.0
-_RESEND_SECONDS = 300.0
+_DEFAULT_PER_SECOND = 2.0
+_DEFAULT_RESEND_SECONDS = 300.0
 _SHORTEST_RESEND = 1.0
 
 
@@ -24,17 +24,19 @@ class EdaSettings:
     url: str  # where events are posted; the name of the action is appended
     callback_url: str  # the operator's callback server, as playbooks reach it
     secret: str = ""  # name of a Secret in the system namespace: `token`, `ca.crt`
-    per_second: float = _PER_SECOND
-    resend_seconds: float = _RESEND_SECONDS
+    per_second: float = _DEFAULT_PER_SECOND
+    resend_seconds: float = _DEFAULT_RESEND_SECONDS
 
 
 def read_settings(settings: Mapping[str, str]) -> EdaSettings:
     """The typed settings. Refused with everything that is wrong."""
     problems: list[Violation] = []
     for name in (URL, CALLBACK_URL):
-        problems += _address_problems(name, settings.get(name, ""))
-    per_second = _number(settings, PER_SECOND, _PER_SECOND, 0.01, problems)
-    resend = _number(settings, RESEND_SECONDS, _RESEND_SECONDS, _SHORTEST_RESEND, problems)
+        problems += _check_address(name, settings.get(name, ""))
+    per_second = _parse_number(settings, PER_SECOND, _DEFAULT_PER_SECOND, 0.01, problems)
+    resend = _parse_number(
+        settings, RESEND_SECONDS, _DEFAULT_RESEND_SECONDS, _SHORTEST_RESEND, problems
+    )
     if problems:
         raise Refused("", *problems, reason="BadSettings")
     return EdaSettings(
@@ -46,7 +48,7 @@ def read_settings(settings: Mapping[str, str]) -> EdaSettings:
     )
 
 
-def _address_problems(name: str, text: str) -> list[Violation]:
+def _check_address(name: str, text: str) -> list[Violation]:
     try:
         parts = urlsplit(text)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -61,7 +63,7 @@ def _address_problems(name: str, text: str) -> list[Violation]:
     return []
 
 
-def _number(
+def _parse_number(
     settings: Mapping[str, str],
     name: str,
     default: float,

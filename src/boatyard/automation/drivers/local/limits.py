@@ -8,18 +8,18 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     address_space: int = 2048 * MIB  # bytes, each process
     file_size: int = 128 * MIB
     open_files: int = 1024
     processes: int = 256  # counted per user: applies where each run has its own uid
-    directory: int = 256 * MIB  # bytes in its own directory, a tmpfs
-    output: int = 32 * MIB  # bytes printed; more ends the run
-    story: int = 2 * MIB  # bytes of events that are stored per start
-    starts: int = 3  # a run that was interrupted this often is not started again
-    longest: float = 6 * 3600.0  # seconds, whatever the run asks for
+    directory_bytes: int = 256 * MIB  # bytes in its own directory, a tmpfs
+    output_bytes: int = 32 * MIB  # bytes printed; more ends the run
+    log_bytes: int = 2 * MIB  # bytes of events that are stored per start
+    max_starts: int = 3  # a run that was interrupted this often is not started again
+    max_seconds: float = 6 * 3600.0  # seconds, whatever the run asks for
 
-    def by_name(self, *, own_user: bool) -> dict[str, int]:
+    def to_rlimits(self, *, own_user: bool) -> dict[str, int]:
         """The limits of a process by the names in the module `resource`."""
         limits = {
             "RLIMIT_AS": self.address_space,
@@ -33,11 +33,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Pace:
+class RunRateLimits:
     """Maximum of runs at once and of starts per minute. Further runs wait."""
 
-    at_once: int = 8  # on this machine
-    at_once_per_hub: int = 8
-    at_once_per_template: int = 8
+    max_runs: int = 8  # on this machine
+    max_runs_per_hub: int = 8
+    max_runs_per_template: int = 8
     starts_per_minute_per_hub: int = 600
     starts_per_minute_per_template: int = 600

@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from boatyard.automation.port import RunWanted
+from boatyard.automation.port import RunSpec
 from boatyard.model import hub_names
-from boatyard.roles.role import OSAC, TEMPLATE
+from boatyard.roles.role import OSAC_FILES, TEMPLATE_FILES
 
 
 def is_for_osac(role: Path) -> bool:
     """Whether the role has OSAC's metadata and not ours, which would take precedence."""
-    has_own_template = any((role / name).is_file() for name in TEMPLATE)
-    return not has_own_template and any((role / name).is_file() for name in OSAC)
+    has_own_template = any((role / name).is_file() for name in TEMPLATE_FILES)
+    return not has_own_template and any((role / name).is_file() for name in OSAC_FILES)
 
 
-def variables(spec: RunWanted) -> Mapping[str, object]:
+def variables(spec: RunSpec) -> Mapping[str, object]:
     """The variables in addition to `template_parameters`. A parameter of the same name takes precedence."""
-    order = cluster_order(spec)
+    order = to_cluster_order(spec)
     return {
         "cluster_order": order,
         "cluster_order_name": order["metadata"]["name"],
@@ -33,7 +33,7 @@ def variables(spec: RunWanted) -> Mapping[str, object]:
     }
 
 
-def cluster_order(spec: RunWanted) -> dict[str, Any]:
+def to_cluster_order(spec: RunSpec) -> dict[str, Any]:
     """The order as an OSAC ClusterOrder. It contains no secrets: a role may print it."""
     order: Mapping[str, Any] = spec.order
     id_ = str(order.get("id", ""))

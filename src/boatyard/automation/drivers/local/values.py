@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from boatyard.model.errors import Refused, Violation
 
-MARK = "!unsafe "
-DEEPEST = 64
+UNSAFE_TAG = "!unsafe "
+MAX_DEPTH = 64
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLAIN = re.compile(r"[^\x20-\x7e]|[\"\\]")
+_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPED_CHARACTERS = re.compile(r"[^\x20-\x7e]|[\"\\]")
 # Variables that Ansible, or we as OSAC does, set for a role: a parameter of that name would be overwritten.
 RESERVED = frozenset(
     {
@@ -34,7 +34,7 @@ def check_names(field: str, names: Iterable[str]) -> list[Violation]:
     """The names that cannot be names of a role's variables, each with the reason."""
     violations = []
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not _NAME_PATTERN.fullmatch(name):
             problem = "is no name of a variable"
         elif name in RESERVED or name.startswith(RESERVED_PREFIXES):
             problem = "is a name that Ansible or Boatyard itself uses"
@@ -44,14 +44,14 @@ def check_names(field: str, names: Iterable[str]) -> list[Violation]:
     return violations
 
 
-def render(values: Mapping[str, object]) -> str:
+def render_values(values: Mapping[str, object]) -> str:
     """The variables for Ansible, in one line. Refused when a value is not plain data."""
-    return f"{MARK}{_render(values, 'values')}"
+    return f"{UNSAFE_TAG}{_render_value(values, 'values')}"
 
 
-def _render(value: object, path: str, depth: int = 0) -> str:
-    if depth > DEEPEST:
-        raise Refused("", Violation(path, f"is nested more than {DEEPEST} deep", "nest it less"))
+def _render_value(value: object, path: str, depth: int = 0) -> str:
+    if depth > MAX_DEPTH:
+        raise Refused("", Violation(path, f"is nested more than {MAX_DEPTH} deep", "nest it less"))
     match value:
         case None:
             return "null"
@@ -64,17 +64,18 @@ def _render(value: object, path: str, depth: int = 0) -> str:
                 raise Refused("", Violation(path, "is no number", "give a finite number"))
             return f'!!float "{value!r}"'
         case str():
-            return _text(value)
+            return _quote_text(value)
         case Mapping():
             # "?": without it YAML limits a key to 1024 characters.
             pairs = (
-                f"? {_text(str(key))} : {_render(entry, f'{path}.{key}', depth + 1)}"
+                f"? {_quote_text(str(key))} : {_render_value(entry, f'{path}.{key}', depth + 1)}"
                 for key, entry in value.items()
             )
             return "{" + ", ".join(pairs) + "}"
         case list() | tuple():
             items = (
-                _render(entry, f"{path}[{index}]", depth + 1) for index, entry in enumerate(value)
+                _render_value(entry, f"{path}[{index}]", depth + 1)
+                for index, entry in enumerate(value)
             )
             return "[" + ", ".join(items) + "]"
     raise Refused(
@@ -82,8 +83,8 @@ def _render(value: object, path: str, depth: int = 0) -> str:
     )
 
 
-def _text(text: str) -> str:
-    return '"' + _PLAIN.sub(_escape, text) + '"'
+def _quote_text(text: str) -> str:
+    return '"' + _ESCAPED_CHARACTERS.sub(_escape, text) + '"'
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -93,7 +94,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-def leaves(value: object) -> Iterable[str]:
+def iter_texts(value: object) -> Iterable[str]:
     """Every text and number in the value, as text: all that must be hidden of a secret."""
     match value:
         case str():
@@ -104,7 +105,7 @@ def leaves(value: object) -> Iterable[str]:
             yield str(value)
         case Mapping():
             for entry in value.values():
-                yield from leaves(entry)
+                yield from iter_texts(entry)
         case list() | tuple():
             for entry in value:
-                yield from leaves(entry)
+                yield from iter_texts(entry)

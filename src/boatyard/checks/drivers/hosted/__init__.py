@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from boatyard.checks.drivers.hosted import api, nodes
 from boatyard.checks.drivers.kube import KubeChecks, certificates, names
-from boatyard.checks.drivers.kube.asking import Question
+from boatyard.checks.drivers.kube.check_context import CheckFunction
 
 
 class HostedChecks(KubeChecks):
     """Leaves out what HyperShift is responsible for (operators, etcd, scheduler): the platform reads its conditions."""
 
-    questions: Mapping[str, Question] = {
-        "names": names.ask,
-        "api": api.ask,
-        "certificates": certificates.ask,
-        "nodes": nodes.ask,
+    checks: Mapping[str, CheckFunction] = {
+        "names": names.check_names,
+        "api": api.check_api,
+        "certificates": certificates.check_certificates,
+        "nodes": nodes.check_nodes,
     }

@@ -5,11 +5,11 @@ The API reports the version of Kubernetes, not the release that was ordered; the
 
 from __future__ import annotations
 
-from boatyard.checks.drivers.kube.api import ask_version
-from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.checks.drivers.kube.api import read_version
+from boatyard.checks.drivers.kube.check_context import CheckContext
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(context: Asking) -> Outcome:
-    answer = await ask_version(context)
+async def check_api(context: CheckContext) -> Outcome:
+    answer = await read_version(context)
     return answer if isinstance(answer, Waiting) else Done()

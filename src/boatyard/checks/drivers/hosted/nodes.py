@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from boatyard.checks.drivers.kube.asking import Asking
-from boatyard.checks.drivers.kube.nodes import is_ready
+from boatyard.checks.drivers.kube.check_context import CheckContext
+from boatyard.checks.drivers.kube.nodes import is_node_ready
 from boatyard.kube.kinds import NODES
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(context: Asking) -> Outcome:
+async def check_nodes(context: CheckContext) -> Outcome:
     listed = await context.client.list(NODES)
-    ready = sum(is_ready(node) for node in listed.items)
+    ready = sum(is_node_ready(node) for node in listed.items)
     expected = len(context.subject.slots)
     if ready < expected:
         reason = "NodeMissing" if len(listed.items) < expected else "NodeNotReady"

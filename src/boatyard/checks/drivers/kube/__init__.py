@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from boatyard.checks.drivers.kube import api, certificates, components, names, nodes, workload
-from boatyard.checks.drivers.kube.asking import Asking, Manner, Question
+from boatyard.checks.drivers.kube.check_context import CheckContext, CheckFunction, CheckSettings
 from boatyard.checks.port import Subject
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
@@ -13,37 +13,37 @@ from boatyard.kube.credentials import Now, wall_clock
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Outcome, Waiting
 
-QUESTIONS: dict[str, Question] = {
-    "names": names.ask,
-    "api": api.ask,
-    "certificates": certificates.ask,
-    "components": components.ask,
-    "nodes": nodes.ask,
-    "workload": workload.ask,
+CHECKS: dict[str, CheckFunction] = {
+    "names": names.check_names,
+    "api": api.check_api,
+    "certificates": certificates.check_certificates,
+    "components": components.check_components,
+    "nodes": nodes.check_nodes,
+    "workload": workload.check_workload,
 }
 # A check has a few seconds; a request that takes longer is made again later.
-_TRY_SECONDS, _PATIENCE_SECONDS = 3.0, 4.0
+_REQUEST_SECONDS, _RETRY_SECONDS = 3.0, 4.0
 
 
 class KubeChecks:
     """Checks the cluster as its administrator, with the kubeconfig in the subject."""
 
     needs_kubeconfig = True
-    questions: Mapping[str, Question] = QUESTIONS
+    checks: Mapping[str, CheckFunction] = CHECKS
 
-    def __init__(self, manner: Manner | None = None, *, now: Now = wall_clock) -> None:
-        self._manner = manner or Manner()
+    def __init__(self, settings: CheckSettings | None = None, *, now: Now = wall_clock) -> None:
+        self._settings = settings or CheckSettings()
         self._now = now
 
-    def names(self) -> Sequence[str]:
-        return tuple(self.questions)
+    def list_names(self) -> Sequence[str]:
+        return tuple(self.checks)
 
     async def check_ready(self) -> None:
         return None  # a check needs nothing but the cluster itself
 
-    async def ask(self, name: str, subject: Subject) -> Outcome:
-        if name not in self.questions:
-            raise Refused(f"no question {name!r}; there are {', '.join(self.questions)}")
+    async def run_check(self, name: str, subject: Subject) -> Outcome:
+        if name not in self.checks:
+            raise Refused(f"no question {name!r}; there are {', '.join(self.checks)}")
         if not subject.kubeconfig:
             raise Unavailable("the cluster cannot be asked without a kubeconfig", reason="NoAccess")
         try:
@@ -57,10 +57,12 @@ class KubeChecks:
                 "the cluster's kubeconfig points at programs or files of this machine"
             )
         client = KubeClient(
-            config, manager="boatyard-check", timeout=_TRY_SECONDS, patience=_PATIENCE_SECONDS
+            config, manager="boatyard-check", timeout=_REQUEST_SECONDS, patience=_RETRY_SECONDS
         )
         try:
-            return await self.questions[name](Asking(client, subject, self._manner, self._now()))
+            return await self.checks[name](
+                CheckContext(client, subject, self._settings, self._now())
+            )
         except Refused as error:
             return Waiting(f"The cluster refuses the question: {error}", reason="AskingRefused")
         finally:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.checks.drivers.kube.check_context import CheckContext
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(context: Asking) -> Outcome:
-    served = await ask_version(context)
+async def check_api(context: CheckContext) -> Outcome:
+    served = await read_version(context)
     if isinstance(served, Waiting):
         return served
     version = context.subject.version
-    if not fits(version, served):
+    if not matches_version(version, served):
         return Waiting(f"The cluster does not run version {version}.", reason="VersionWrong")
     return Done()
 
 
-async def ask_version(context: Asking) -> str | Waiting:
+async def read_version(context: CheckContext) -> str | Waiting:
     """The version that the API reports, or Waiting while the API is not ready."""
     try:
-        await context.client.text("/readyz")
+        await context.client.get_text("/readyz")
         response = await context.client.call("GET", "/version")
     except Unavailable as error:
-        return Waiting(_WORDS.get(error.reason, "The API is not ready."), reason="ApiNotAvailable")
+        return Waiting(
+            _MESSAGES.get(error.reason, "The API is not ready."), reason="ApiNotAvailable"
+        )
     except Refused as error:
         return Waiting("The API does not let us in.", reason=error.reason)
     return str(response.get("gitVersion") or "")
 
 
-_WORDS = {
+_MESSAGES = {
     "Unreachable": "The API does not answer.",
     "Timeout": "The API does not answer in time.",
     "Cut": "The API does not answer.",
@@ -37,7 +39,7 @@ _WORDS = {
 }
 
 
-def fits(requested: str, served: str) -> bool:
+def matches_version(requested: str, served: str) -> bool:
     """Whether "v1.36.3+more" is what "1.36.3" or "1.36" asks for."""
     numbers = served.removeprefix("v")
     if numbers == requested.removeprefix("v"):

@@ -8,33 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from boatyard.checks.drivers.kube.asking import Asking
-from boatyard.checks.drivers.kube.trial import Trial, carry_out
-from boatyard.kube.client import Object
+from boatyard.checks.drivers.kube.check_context import CheckContext
+from boatyard.checks.drivers.kube.check_job import CheckJob, run_check_job
+from boatyard.kube.client import KubeObject
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Outcome, Waiting
 
-_NOWHERE = {"boatyard.io/no-such-node": "true"}
+_UNMATCHED_NODE_LABELS = {"boatyard.io/no-such-node": "true"}
 
 
-async def ask(context: Asking) -> Outcome:
+async def check_components(context: CheckContext) -> Outcome:
     try:
-        await context.client.text("/readyz/etcd")
+        await context.client.get_text("/readyz/etcd")
     except Unavailable as error:
         if error.reason != "Unavailable":
             raise
         return Waiting("The cluster's store is not healthy.", reason="EtcdNotHealthy")
-    trial = Trial(
+    trial = CheckJob(
         name="boatyard-check-components",
         namespace="kube-system",  # policies of tenants rarely apply there
-        image=context.manner.image,
-        judge=_judge,
-        node_labels=_NOWHERE,
+        image=context.settings.image,
+        find_problem=_find_problem,
+        node_labels=_UNMATCHED_NODE_LABELS,
     )
-    return await carry_out(context, trial)
+    return await run_check_job(context, trial)
 
 
-def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
+def _find_problem(job: KubeObject, pods: Sequence[KubeObject]) -> Waiting | None:
     if not pods:
         return Waiting("No controller manager acts.", reason="ControllerManagerSilent")
     for pod in pods:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.checks.drivers.kube.check_context import CheckContext
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(context: Asking) -> Outcome:
+async def check_names(context: CheckContext) -> Outcome:
     subject = context.subject
     if subject.resolve is None:
         raise Unavailable("no name server can be asked", reason="NoNameServer")

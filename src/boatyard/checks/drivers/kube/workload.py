@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from boatyard.checks.drivers.kube.asking import Asking
-from boatyard.checks.drivers.kube.trial import Trial, carry_out
-from boatyard.kube.client import Object
+from boatyard.checks.drivers.kube.check_context import CheckContext
+from boatyard.checks.drivers.kube.check_job import CheckJob, run_check_job
+from boatyard.kube.client import KubeObject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(context: Asking) -> Outcome:
+async def check_workload(context: CheckContext) -> Outcome:
     if not context.subject.slots:
         return Done()  # a cluster without nodes runs nothing, and was ordered so
-    trial = Trial(
+    trial = CheckJob(
         name="boatyard-check-workload",
         namespace="default",  # exists in every cluster; a namespace of our own would have to be removed too
-        image=context.manner.image,
-        judge=_judge,
+        image=context.settings.image,
+        find_problem=_find_problem,
     )
-    return await carry_out(context, trial)
+    return await run_check_job(context, trial)
 
 
-def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
+def _find_problem(job: KubeObject, pods: Sequence[KubeObject]) -> Waiting | None:
     if not pods:
         return Waiting("The test workload is not made.", reason="WorkloadNotMade")
     if any(_has_run(pod) for pod in pods):
         return None
     for pod in pods:
-        problem = _what_is_wrong(pod)
+        problem = _find_pod_problem(pod)
         if problem is not None:
             return problem
     return Waiting("The test workload does not run yet.", reason="WorkloadNotRunning")
 
 
-def _has_run(pod: Object) -> bool:
+def _has_run(pod: KubeObject) -> bool:
     status = pod.get("status") or {}
     if status.get("phase") == "Succeeded":
         return True
@@ -46,7 +46,7 @@ def _has_run(pod: Object) -> bool:
     )
 
 
-def _what_is_wrong(pod: Object) -> Waiting | None:
+def _find_pod_problem(pod: KubeObject) -> Waiting | None:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
@@ -56,11 +56,11 @@ def _what_is_wrong(pod: Object) -> Waiting | None:
             )
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
-        if ((state.get("waiting") or {}).get("reason")) in _NO_IMAGE:
+        if ((state.get("waiting") or {}).get("reason")) in _IMAGE_ERRORS:
             return Waiting("The image of the test workload cannot be had.", reason="WorkloadImage")
         if "terminated" in state:
             return Waiting("The test workload does not stay up.", reason="WorkloadFails")
     return None
 
 
-_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_IMAGE_ERRORS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")

@@ -11,12 +11,12 @@ from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Outcome, Waiting
 from boatyard.twin.calls import TwinCalls
 
-QUESTIONS = {
-    "names": names.ask,
-    "api": api.ask,
-    "version": version.ask,
-    "nodes": nodes.ask,
-    "workload": workload.ask,
+CHECKS = {
+    "names": names.check_names,
+    "api": api.check_api,
+    "version": version.check_version,
+    "nodes": nodes.check_nodes,
+    "workload": workload.check_workload,
 }
 
 
@@ -29,16 +29,16 @@ class SimChecks:
         self._twin = twin
         self._hub = hub
 
-    def names(self) -> Sequence[str]:
-        return tuple(QUESTIONS)
+    def list_names(self) -> Sequence[str]:
+        return tuple(CHECKS)
 
     async def check_ready(self) -> None:
-        await self._ask_twin("ping")
+        await self._query_twin("ping")
 
-    async def ask(self, name: str, subject: Subject) -> Outcome:
-        if name not in QUESTIONS:
-            raise Refused(f"no question {name!r}; there are {', '.join(QUESTIONS)}")
-        facts = await self._ask_twin("cluster", cluster_key=subject.cluster_key)
+    async def run_check(self, name: str, subject: Subject) -> Outcome:
+        if name not in CHECKS:
+            raise Refused(f"no question {name!r}; there are {', '.join(CHECKS)}")
+        facts = await self._query_twin("cluster", cluster_key=subject.cluster_key)
         match facts["mood"]:
             case "stuck":
                 return Waiting("The cluster does not answer as it should.", reason="Stuck")
@@ -46,10 +46,10 @@ class SimChecks:
                 raise Refused("the simulated cluster will never pass this question")
             case "unavailable":
                 raise Unavailable("the simulated cluster could not be asked")
-        return await QUESTIONS[name](self._ask_twin, subject, facts)
+        return await CHECKS[name](self._query_twin, subject, facts)
 
     async def close(self) -> None:
         return None
 
-    async def _ask_twin(self, verb: str, **args: Any) -> Any:
+    async def _query_twin(self, verb: str, **args: Any) -> Any:
         return await self._twin.call(f"checks.{verb}", hub=self._hub, **args)

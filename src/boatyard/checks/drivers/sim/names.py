@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from boatyard.checks.drivers.sim.asking import AskTwin, ClusterFacts
+from boatyard.checks.drivers.sim.twin_queries import ClusterFacts, QueryTwin
 from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
+async def check_names(ask_twin: QueryTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
     expected_addresses = (
         (subject.api_name, subject.api_address),
         (subject.ingress_name, subject.ingress_address),

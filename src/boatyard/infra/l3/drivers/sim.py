@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from boatyard.model.outcome import Outcome
 from boatyard.twin.calls import TwinCalls
-from boatyard.twin.driver import TwinDriver, has, lacks
+from boatyard.twin.driver import TwinDriver, expect_absent, expect_present
 
 
 class SimL3(TwinDriver):
@@ -20,43 +20,49 @@ class SimL3(TwinDriver):
 
     async def subnets(self) -> Sequence[str]:
         if not self._subnets:
-            self._subnets = await self.ask("subnets")
+            self._subnets = await self.call_verb("subnets")
         return self._subnets
 
     async def floating_addresses(self) -> Sequence[str]:
         if not self._floating:
-            self._floating = await self.ask("floating_addresses")
+            self._floating = await self.call_verb("floating_addresses")
         return self._floating
 
     async def ensure_network(self, key: str, cidr: str) -> Outcome:
-        so = has(key, name=cidr)
-        return await self.act("ensure_network", kind="subnet", id=key, so=so, key=key, cidr=cidr)
+        so = expect_present(key, name=cidr)
+        return await self.call_and_verify(
+            "ensure_network", kind="subnet", id=key, so=so, key=key, cidr=cidr
+        )
 
     async def release_network(self, key: str) -> Outcome:
-        return await self.act("release_network", kind="subnet", id=key, so=lacks(key), key=key)
+        return await self.call_and_verify(
+            "release_network", kind="subnet", id=key, so=expect_absent(key), key=key
+        )
 
     async def ensure_binding(self, key: str, network_key: str, l2_key: str) -> Outcome:
-        return await self.act(
+        return await self.call_and_verify(
             "ensure_binding",
             kind="binding",
             id=key,
-            so=has(key, name=network_key, ref=l2_key),
+            so=expect_present(key, name=network_key, ref=l2_key),
             key=key,
             network_key=network_key,
             l2_key=l2_key,
         )
 
     async def release_binding(self, key: str) -> Outcome:
-        return await self.act("release_binding", kind="binding", id=key, so=lacks(key), key=key)
+        return await self.call_and_verify(
+            "release_binding", kind="binding", id=key, so=expect_absent(key), key=key
+        )
 
     async def ensure_floating(
         self, key: str, address: str, network_key: str, purpose: str
     ) -> Outcome:
-        return await self.act(
+        return await self.call_and_verify(
             "ensure_floating",
             kind="floating",
             id=key,
-            so=has(key, name=address, ref=network_key, extra=[purpose]),
+            so=expect_present(key, name=address, ref=network_key, extra=[purpose]),
             key=key,
             address=address,
             network_key=network_key,
@@ -64,4 +70,6 @@ class SimL3(TwinDriver):
         )
 
     async def release_floating(self, key: str) -> Outcome:
-        return await self.act("release_floating", kind="floating", id=key, so=lacks(key), key=key)
+        return await self.call_and_verify(
+            "release_floating", kind="floating", id=key, so=expect_absent(key), key=key
+        )

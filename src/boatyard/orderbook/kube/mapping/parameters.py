@@ -13,9 +13,9 @@ from boatyard.model.errors import Refused
 Parameters = Mapping[str, Mapping[str, Any]]  # by name: {"@type": …, "value": …}
 
 _PREFIX = "type.googleapis.com/google.protobuf."
-_WIDE = (f"{_PREFIX}Int64Value", f"{_PREFIX}UInt64Value")
+_WIDE_INTEGER_TYPES = (f"{_PREFIX}Int64Value", f"{_PREFIX}UInt64Value")
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}")
-_WHOLE = ""  # in place of a type: the value is the whole parameter, its type included
+_WHOLE_PARAMETER = ""  # in place of a type: the value is the whole parameter, its type included
 
 
 def to_text(parameters: Parameters) -> str:
@@ -23,17 +23,17 @@ def to_text(parameters: Parameters) -> str:
     if not parameters:
         return ""
     return msgspec.json.encode(
-        {name: _plain(parameter) for name, parameter in parameters.items()}
+        {name: _to_plain_value(parameter) for name, parameter in parameters.items()}
     ).decode()
 
 
-def types_of(parameters: Parameters) -> dict[str, str]:
+def list_unguessable_types(parameters: Parameters) -> dict[str, str]:
     """The types that cannot be told from the plain values."""
     types = {name: _type(parameter) for name, parameter in parameters.items()}
     return {
         name: kind
         for name, kind in types.items()
-        if kind == _WHOLE or kind != _guess(_plain(parameters[name]))
+        if kind == _WHOLE_PARAMETER or kind != _guess_type(_to_plain_value(parameters[name]))
     }
 
 
@@ -49,24 +49,28 @@ def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
             """ write it like '{"name": "value"}', or leave it out""",
             reason="BadParameters",
         ) from error
-    return {name: _typed(value, types.get(name)) for name, value in values.items()}
+    return {name: _to_parameter(value, types.get(name)) for name, value in values.items()}
 
 
-def _plain(parameter: Mapping[str, Any]) -> Any:
+def _to_plain_value(parameter: Mapping[str, Any]) -> Any:
     if parameter.keys() != {"@type", "value"}:
         return dict(parameter)
     value = parameter["value"]
     # The wire's JSON has wide integers as texts; playbooks read numbers.
-    wide = parameter["@type"] in _WIDE and isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value)
+    wide = (
+        parameter["@type"] in _WIDE_INTEGER_TYPES
+        and isinstance(value, str)
+        and _WHOLE_NUMBER.fullmatch(value)
+    )
     return int(value) if wide else value
 
 
 def _type(parameter: Mapping[str, Any]) -> str:
-    return str(parameter["@type"]) if parameter.keys() == {"@type", "value"} else _WHOLE
+    return str(parameter["@type"]) if parameter.keys() == {"@type", "value"} else _WHOLE_PARAMETER
 
 
-def _typed(value: Any, kind: str | None) -> dict[str, Any]:
-    if kind == _WHOLE:
+def _to_parameter(value: Any, kind: str | None) -> dict[str, Any]:
+    if kind == _WHOLE_PARAMETER:
         if not isinstance(value, dict):
             raise Refused(
                 "spec.templateParameters: one of them lost its type, which spec.boatyard.parameterTypes"
@@ -74,13 +78,13 @@ def _typed(value: Any, kind: str | None) -> dict[str, Any]:
                 reason="BadParameters",
             )
         return value
-    type_name = _guess(value) if kind is None else kind
-    if type_name in _WIDE and isinstance(value, int):
+    type_name = _guess_type(value) if kind is None else kind
+    if type_name in _WIDE_INTEGER_TYPES and isinstance(value, int):
         value = str(value)
     return {"@type": type_name, "value": value}
 
 
-def _guess(value: Any) -> str:
+def _guess_type(value: Any) -> str:
     match value:
         case bool():
             return f"{_PREFIX}BoolValue"

@@ -9,17 +9,18 @@ from typing import Any
 import msgspec
 
 from boatyard.model import hub_names
+from boatyard.model.conditions import transition_time
 from boatyard.model.generated.boatyard import (
     Credentials,
     ItemState,
     Order,
     OrderPhase,
 )
-from boatyard.orderbook.kube.mapping import camel
-from boatyard.orderbook.kube.mapping.from_kube import MASK, Object, credentials_ref
+from boatyard.orderbook.kube.mapping import kube_json
+from boatyard.orderbook.kube.mapping.from_kube import CREDENTIALS_MASK, Object, read_credentials_ref
 
 # OSAC knows four phases; the conditions and `status.boatyard` say the rest.
-PHASES: Mapping[OrderPhase, str] = {
+OSAC_PHASES: Mapping[OrderPhase, str] = {
     OrderPhase.UNSPECIFIED: "Progressing",
     OrderPhase.PROGRESSING: "Progressing",
     OrderPhase.READY: "Ready",
@@ -29,7 +30,7 @@ PHASES: Mapping[OrderPhase, str] = {
     OrderPhase.DELETING: "Deleting",
     OrderPhase.DELETED: "Deleting",
 }
-_LEAVING = (OrderPhase.DELETING, OrderPhase.DELETED)
+_DELETION_PHASES = (OrderPhase.DELETING, OrderPhase.DELETED)
 
 
 def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
@@ -38,32 +39,32 @@ def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
     public_status = msgspec.structs.replace(status, credentials=Credentials())
     sizes = [node_set.size for node_set in order.spec.node_sets.values()]
     fields: Object = {
-        "phase": PHASES[status.phase],
+        "phase": OSAC_PHASES[status.phase],
         "conditions": list(_conditions(order, before, now)),
-        "clusterReference": _reference(order, before),
-        "credentialsRef": _credentials_ref(order, before),
+        "clusterReference": _make_cluster_reference(order, before),
+        "credentialsRef": _keep_credentials_ref(order, before),
         "nodeRequests": [
-            _observed(name, order, count) for name, count in sorted(status.nodes.items())
+            _make_node_request(name, order, count) for name, count in sorted(status.nodes.items())
         ],
         "apiEndpoint": status.facts.get("api_endpoint", ""),
         "ingressEndpoint": status.facts.get("ingress_endpoint", ""),
         "desiredWorkers": sum(sizes),
         "currentWorkers": sum(status.nodes.values()),
         "readyWorkers": sum(status.ready_nodes.values()),
-        "boatyard": camel.dump(public_status),
+        "boatyard": kube_json.dump(public_status),
     }
     return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
-def cluster_namespace(order: Order) -> str:
+def get_cluster_namespace(order: Order) -> str:
     """The namespace on the hub with the cluster's own objects; empty when its platform creates none."""
     cluster = next((item for item in order.status.items if item.kind == "cluster"), None)
     return cluster.facts.get("namespace", "") if cluster is not None else ""
 
 
-def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
+def _make_cluster_reference(order: Order, before: Mapping[str, Any]) -> Object | None:
     """The reference to the cluster. It stays once it was set: whoever cleans up by hand must find the namespace."""
-    namespace = cluster_namespace(order)
+    namespace = get_cluster_namespace(order)
     if not namespace:
         reference: Object | None = (before.get("status") or {}).get("clusterReference")
         return reference
@@ -75,25 +76,25 @@ def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
     }
 
 
-def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
+def make_credentials_ref(order: Order, item: Mapping[str, Any]) -> Object:
     """The Secret for the cluster's kubeconfig: in the cluster's own namespace, or beside the order."""
     metadata = item["metadata"]
-    namespace = cluster_namespace(order) or metadata["namespace"]
+    namespace = get_cluster_namespace(order) or metadata["namespace"]
     return {
         "namespace": str(namespace),
         "name": hub_names.credentials_secret_name(metadata["name"]),
     }
 
 
-def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
+def _keep_credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
     if not order.status.credentials.kubeconfig:
         return None
-    if order.status.credentials.kubeconfig == MASK:  # not read, so not moved
-        return credentials_ref(before)
-    return place_of_credentials(order, before)
+    if order.status.credentials.kubeconfig == CREDENTIALS_MASK:  # not read, so not moved
+        return read_credentials_ref(before)
+    return make_credentials_ref(order, before)
 
 
-def _observed(name: str, order: Order, count: int) -> Object:
+def _make_node_request(name: str, order: Order, count: int) -> Object:
     node_set = order.spec.node_sets.get(name)
     host_type = node_set.host_type if node_set else ""
     node_request: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": count}
@@ -118,17 +119,18 @@ def _conditions(order: Order, before: Mapping[str, Any], now: datetime) -> Itera
         condition["type"]: condition
         for condition in (before.get("status") or {}).get("conditions") or ()
     }
-    for name, holds, reason in _of_osac(order):
-        previous = previous_conditions.get(name)
-        is_unchanged = previous is not None and previous["status"] == str(holds)
-        since = previous["lastTransitionTime"] if previous is not None and is_unchanged else now
+    for name, holds, reason in _list_osac_conditions(order):
+        previous = previous_conditions.get(name, {})
+        since = transition_time(
+            str(holds), previous.get("status"), previous.get("lastTransitionTime"), now
+        )
         yield _condition(name, holds, reason, "", since=since, generation=generation)
 
 
-def _of_osac(order: Order) -> Iterator[tuple[str, bool, str]]:
+def _list_osac_conditions(order: Order) -> Iterator[tuple[str, bool, str]]:
     status = order.status
     yield "Accepted", True, "Initialized"
-    is_deleting = status.phase in _LEAVING
+    is_deleting = status.phase in _DELETION_PHASES
     yield "Deleting", is_deleting, "Deleting" if is_deleting else "AsExpected"
     cluster_exists = any(
         item.kind == "cluster" and item.state == ItemState.PRESENT for item in status.items
@@ -138,7 +140,7 @@ def _of_osac(order: Order) -> Iterator[tuple[str, bool, str]]:
         condition.type == "ClusterAvailable" and condition.status for condition in status.conditions
     )
     yield "ControlPlaneAvailable", available, "Ready" if available else "Progressing"
-    if cluster_namespace(order):
+    if get_cluster_namespace(order):
         yield "NamespaceCreated", True, "Created"
 
 
@@ -150,6 +152,6 @@ def _condition(
         "status": str(holds),
         "reason": reason or "AsExpected",
         "message": message,
-        "lastTransitionTime": since if isinstance(since, str) else camel.time_text(since),
+        "lastTransitionTime": since if isinstance(since, str) else kube_json.format_time(since),
         "observedGeneration": generation,
     }

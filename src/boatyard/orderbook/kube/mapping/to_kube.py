@@ -10,16 +10,21 @@ from datetime import datetime
 
 from boatyard.model.generated.boatyard import (
     NO_CLUSTER_ORDER_SECRET_REFERENCE,
+    ClusterOrderExtension,
     ClusterOrderSecretReference,
-    ClusterOrderWish,
     OrderSpec,
 )
-from boatyard.orderbook.kube.mapping import camel, parameters
-from boatyard.orderbook.kube.mapping.from_kube import PARAMETERS, PULL_SECRET, Object, Place
-from boatyard.roles.values import unsealed
+from boatyard.orderbook.kube.mapping import kube_json, parameters
+from boatyard.orderbook.kube.mapping.from_kube import (
+    PARAMETERS_KEY,
+    PULL_SECRET_KEY,
+    HubOrderSettings,
+    Object,
+)
+from boatyard.roles.parameter_values import decode_secrets
 
 # The fields of a ClusterOrder's spec that we write; other fields are left as they are.
-FIELDS = frozenset(
+SPEC_FIELDS = frozenset(
     (
         *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
         *("releaseImage", "network", "boatyard"),
@@ -32,14 +37,14 @@ _CIDR = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}")
 _LONGEST_IMAGE, _LONGEST_KEY = 512, 16384
 
 
-def secrets_of(spec: OrderSpec) -> dict[str, str]:
+def collect_secrets(spec: OrderSpec) -> dict[str, str]:
     """The contents of the Secret beside the order; empty when the order has no secrets."""
     secrets: dict[str, str] = {}
     if spec.pull_secret:
-        secrets[PULL_SECRET] = spec.pull_secret
-    hidden_parameters = _parameters(spec, secret=True)
+        secrets[PULL_SECRET_KEY] = spec.pull_secret
+    hidden_parameters = _select_parameters(spec, secret=True)
     if hidden_parameters:
-        secrets[PARAMETERS] = parameters.to_text(hidden_parameters)
+        secrets[PARAMETERS_KEY] = parameters.to_text(hidden_parameters)
     return secrets
 
 
@@ -48,16 +53,20 @@ def to_spec(
     spec: OrderSpec,
     *,
     tenant: str,
-    place: Place,
+    order_settings: HubOrderSettings,
     ordered_at: datetime | None,
     deleted_at: datetime | None = None,
     secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE,
 ) -> Object:
     """The spec of the ClusterOrder. It contains secrets only if the hub is `osac_compatible`."""
-    compatible = place.osac_compatible
-    visible_parameters = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
+    compatible = order_settings.osac_compatible
+    visible_parameters = (
+        _collect_parameters(spec) if compatible else _select_parameters(spec, secret=False)
+    )
     fields: Object = {
-        "templateID": spec.template if _TEMPLATE.fullmatch(spec.template) else _fit(spec.template),
+        "templateID": spec.template
+        if _TEMPLATE.fullmatch(spec.template)
+        else _sanitize_template(spec.template),
         "templateParameters": parameters.to_text(visible_parameters),
         "nodeRequests": [
             _node_request(name, node_set.host_type, node_set.size)
@@ -73,7 +82,7 @@ def to_spec(
         },
     }
     fields = {name: value for name, value in fields.items() if value}
-    extension = ClusterOrderWish(
+    extension = ClusterOrderExtension(
         cluster_id=order_id,
         tenant=tenant,
         cluster_name=spec.cluster_name,
@@ -87,7 +96,7 @@ def to_spec(
         rest=spec.rest,
         restore=spec.restore,
         secret_ref=secret_ref,
-        parameter_types=parameters.types_of(_all_parameters(spec)),
+        parameter_types=parameters.list_unguessable_types(_collect_parameters(spec)),
         template_digest=spec.template_digest,
         template_phases=spec.template_phases,
         labels=spec.labels,
@@ -100,20 +109,20 @@ def to_spec(
         pod_cidr="" if _CIDR.fullmatch(spec.pod_cidr) else spec.pod_cidr,
         service_cidr="" if _CIDR.fullmatch(spec.service_cidr) else spec.service_cidr,
     )
-    fields["boatyard"] = camel.dump(extension)
+    fields["boatyard"] = kube_json.dump(extension)
     if fields["templateID"] != spec.template:
         fields["boatyard"]["template"] = spec.template
     return fields
 
 
-def _all_parameters(spec: OrderSpec) -> parameters.Parameters:
-    return {**spec.template_parameters, **unsealed(spec.secret_values)}
+def _collect_parameters(spec: OrderSpec) -> parameters.Parameters:
+    return {**spec.template_parameters, **decode_secrets(spec.secret_values)}
 
 
-def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
+def _select_parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
     return {
         name: value
-        for name, value in _all_parameters(spec).items()
+        for name, value in _collect_parameters(spec).items()
         if (name in spec.secret_parameters) == secret
     }
 
@@ -126,7 +135,7 @@ def _node_request(name: str, host_type: str, size: int) -> Object:
     return node_request
 
 
-def _fit(template: str) -> str:
+def _sanitize_template(template: str) -> str:
     return "_" + re.sub(r"[^a-zA-Z0-9._]", "_", template)
 
 

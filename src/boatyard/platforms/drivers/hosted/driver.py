@@ -12,51 +12,57 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.errors import about_an_order
-from boatyard.kube.kinds import NAMESPACES, NODES, Kind
+from boatyard.kube.errors import to_order_error
+from boatyard.kube.kinds import NAMESPACES, NODES, KubeKind
 from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, NotFound, Refused, Unavailable
-from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.model.outcome import Done, Outcome, OwnedObject, Waiting
 from boatyard.platforms.drivers.hosted import (
+    cluster_manifests,
     clusters,
-    guest,
+    guest_cluster,
+    hypershift_status,
     nodes,
-    reading,
-    rendering,
     slots,
     teardown,
 )
-from boatyard.platforms.drivers.hosted.guest import Guests
-from boatyard.platforms.drivers.hosted.hub import Hub, together
+from boatyard.platforms.drivers.hosted.cluster_automation import ClusterAutomation
+from boatyard.platforms.drivers.hosted.cluster_manifests import ClusterLocation
+from boatyard.platforms.drivers.hosted.guest_cluster import GuestClients
+from boatyard.platforms.drivers.hosted.hub_api import HubApi, await_both
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENTS,
     HOSTED_CLUSTERS,
     HYPERSHIFT,
     NODE_POOLS,
     Manifest,
-    Seen,
+    ObservedObject,
     annotations_of,
-    is_leaving,
+    is_being_deleted,
     name_of,
 )
-from boatyard.platforms.drivers.hosted.machines import Machine
-from boatyard.platforms.drivers.hosted.rendering import Place
+from boatyard.platforms.drivers.hosted.machines import PoolMachine
 from boatyard.platforms.drivers.hosted.settings import (
     AGENT,
     KUBEVIRT,
     NONE,
     check_hub,
-    named_platform,
-    template_part,
+    resolve_platform,
+    select_hosted_settings,
 )
-from boatyard.platforms.drivers.hosted.workshop import Workshop
-from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
+from boatyard.platforms.port import (
+    ClusterAccess,
+    DesiredCluster,
+    DesiredNode,
+    ObservedCluster,
+    ObservedNode,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _works_for_others(
+def _refused_as_unavailable(
     verb: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
     """Wraps a verb: a missing permission of ours becomes Unavailable, because the tenant cannot mend it."""
@@ -66,7 +72,7 @@ def _works_for_others(
         try:
             return await verb(*args, **kwargs)
         except Refused as error:
-            raise about_an_order(error) from error
+            raise to_order_error(error) from error
 
     return wrapper
 
@@ -83,13 +89,13 @@ class HostedPlatform:
         settings: Mapping[str, str],
         hub_id: str,
         *,
-        connect: guest.Connect = guest.connect,
-        workshop: Workshop | None = None,
+        connect: guest_cluster.Connect = guest_cluster.connect,
+        automation: ClusterAutomation | None = None,
     ) -> None:
-        self._hub = Hub(client, settings, hub_id, workshop)
-        self._guests = Guests(self._hub, connect)
+        self._hub = HubApi(client, settings, hub_id, automation)
+        self._guest_clients = GuestClients(self._hub, connect)
 
-    @_works_for_others
+    @_refused_as_unavailable
     async def check_ready(self) -> None:
         check_hub(self._hub.settings)
         try:
@@ -98,73 +104,73 @@ class HostedPlatform:
             raise Unavailable(
                 "HyperShift is not installed on this hub", reason="NoHyperShift"
             ) from None
-        if self._hub.workshop is not None:
-            await self._hub.workshop.check_ready()
+        if self._hub.automation is not None:
+            await self._hub.automation.check_ready()
 
     # --- clusters ------------------------------------------------------------------------------
 
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
-        return named_platform(template_part(settings), self._hub.settings) != KUBEVIRT
+        return resolve_platform(select_hosted_settings(settings), self._hub.settings) != KUBEVIRT
 
-    @_works_for_others
-    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
-        return await _settled(clusters.ensure(self._hub, key, desired))
+    @_refused_as_unavailable
+    async def ensure_cluster(self, key: str, desired: DesiredCluster) -> Outcome:
+        return await _map_conflicts(clusters.ensure(self._hub, key, desired))
 
-    @_works_for_others
+    @_refused_as_unavailable
     async def release_cluster(self, key: str) -> Outcome:
-        outcome = await _settled(teardown.release(self._hub, key))
+        outcome = await _map_conflicts(teardown.release(self._hub, key))
         if isinstance(outcome, Done):
-            await self._guests.forget(key)
+            await self._guest_clients.close_client(key)
         return outcome
 
-    @_works_for_others
-    async def observe(self, cluster_key: str) -> ClusterSeen:
-        place, cluster = await self._find(cluster_key)
+    @_refused_as_unavailable
+    async def observe(self, cluster_key: str) -> ObservedCluster:
+        place, cluster = await self._find_cluster(cluster_key)
         if place is None or cluster is None:
-            return ClusterSeen(exists=False)
-        node_states: list[NodeSeen] = []
+            return ObservedCluster(exists=False)
+        node_states: list[ObservedNode] = []
         joined: list[str] = []
-        for pool, machines in await self._nodes(place, cluster):
-            node_states += slots.see_nodes(pool, machines)
-            joined += slots.joined(machines)
-        return reading.see(cluster, node_states, joined)
+        for pool, machines in await self._list_pools_with_machines(place, cluster):
+            node_states += slots.to_observed_nodes(pool, machines)
+            joined += slots.list_joined_slots(machines)
+        return hypershift_status.to_observed_cluster(cluster, node_states, joined)
 
-    @_works_for_others
-    async def access(self, cluster_key: str) -> Access:
-        return await clusters.access(self._hub, cluster_key)
+    @_refused_as_unavailable
+    async def access(self, cluster_key: str) -> ClusterAccess:
+        return await clusters.read_access(self._hub, cluster_key)
 
     # --- nodes ---------------------------------------------------------------------------------
 
-    @_works_for_others
-    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
-        place, cluster = await self._find(cluster_key)
-        if place is None or cluster is None or is_leaving(cluster):
+    @_refused_as_unavailable
+    async def ensure_node(self, key: str, cluster_key: str, node: DesiredNode) -> Outcome:
+        place, cluster = await self._find_cluster(cluster_key)
+        if place is None or cluster is None or is_being_deleted(cluster):
             raise Unavailable(f"there is no hosted cluster {cluster_key}", reason="NoCluster")
         if nodes.platform_of(cluster) == NONE:
-            return await _settled(self._ensure_guest_node(place, cluster, key, node))
-        return await _settled(nodes.ensure_machine(self._hub, place, cluster, key, node))
+            return await _map_conflicts(self._ensure_guest_node(place, cluster, key, node))
+        return await _map_conflicts(nodes.ensure_machine(self._hub, place, cluster, key, node))
 
-    @_works_for_others
+    @_refused_as_unavailable
     async def release_node(
         self, key: str, cluster_key: str, slot: str, *, drain: bool = True
     ) -> Outcome:
-        place, cluster = await self._find(cluster_key)
+        place, cluster = await self._find_cluster(cluster_key)
         if place is None or cluster is None:
-            return await _settled(nodes.release_agents(self._hub, key))
+            return await _map_conflicts(nodes.release_agents(self._hub, key))
         if nodes.platform_of(cluster) == NONE:
             release = self._release_guest_node(place, cluster, key, slot, drain=drain)
         else:
             release = nodes.release_machine(self._hub, place, cluster, key, slot, drain=drain)
-        return await _settled(release)
+        return await _map_conflicts(release)
 
-    @_works_for_others
+    @_refused_as_unavailable
     async def choose_leaving(
         self, cluster_key: str, node_set: str, slots_there: Sequence[str], count: int
     ) -> Sequence[str]:
-        place, cluster = await self._find(cluster_key)
-        machines: dict[str, Machine] = {}
+        place, cluster = await self._find_cluster(cluster_key)
+        machines: dict[str, PoolMachine] = {}
         if place is not None and cluster is not None:
-            for pool, pool_machines in await self._nodes(place, cluster):
+            for pool, pool_machines in await self._list_pools_with_machines(place, cluster):
                 if slots.node_set_of(pool) == node_set:
                     machines |= pool_machines
         return slots.choose_leaving(slots_there, count, machines)
@@ -179,106 +185,118 @@ class HostedPlatform:
 
     # --- all -----------------------------------------------------------------------------------
 
-    @_works_for_others
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    @_refused_as_unavailable
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         """Collects keys from all kinds of objects that carry one, in case some have lost theirs."""
         labels = {hub_names.HUB: hub_names.label_value(self._hub.id)}
-        owned: dict[str, Owned] = {}
+        owned: dict[str, OwnedObject] = {}
         for kind, owned_kind in (
             (NAMESPACES, "cluster"),
             (HOSTED_CLUSTERS, "cluster"),
             (AGENTS, "node"),
         ):
-            for obj in await self._carrying(kind, labels):
+            for obj in await self._list_labelled(kind, labels):
                 key = annotations_of(obj).get(hub_names.KEY, "")
-                owned.setdefault(key, Owned(key, owned_kind, name_of(obj)))
-        for pool in await self._carrying(NODE_POOLS, labels):
+                owned.setdefault(key, OwnedObject(key, owned_kind, name_of(obj)))
+        for pool in await self._list_labelled(NODE_POOLS, labels):
             key = annotations_of(pool).get(hub_names.KEY, "")
-            owned.setdefault(key, Owned(key, "cluster", name_of(pool)))
+            owned.setdefault(key, OwnedObject(key, "cluster", name_of(pool)))
             for slot in slots.read_slots(pool).values():
-                owned.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
+                owned.setdefault(slot.key, OwnedObject(slot.key, "node", slot.slot))
         return [owned[key] for key in sorted(owned) if key and key.startswith(prefix)]
 
     async def close(self) -> None:
-        await self._guests.close()
+        await self._guest_clients.close()
 
     # --- below: helpers ------------------------------------------------------------------------
 
-    async def _carrying(self, kind: Kind, labels: Mapping[str, str]) -> Sequence[Manifest]:
+    async def _list_labelled(self, kind: KubeKind, labels: Mapping[str, str]) -> Sequence[Manifest]:
         if kind is AGENTS:
-            return await self._hub.agents_with(labels)
-        return await self._hub.all(kind, labels=labels)
+            return await self._hub.list_agents(labels)
+        return await self._hub.list_objects(kind, labels=labels)
 
-    async def _find(self, cluster_key: str) -> tuple[Place | None, Manifest | None]:
+    async def _find_cluster(
+        self, cluster_key: str
+    ) -> tuple[ClusterLocation | None, Manifest | None]:
         """Returns the cluster's place and its HostedCluster; None for what is missing or has another key."""
-        place = await self._hub.find(cluster_key)
-        cluster = await self._hub.cluster(place) if place is not None else None
-        if place is None or cluster is None or not rendering.is_of(place, cluster):
+        place = await self._hub.find_location(cluster_key)
+        cluster = await self._hub.get_cluster(place) if place is not None else None
+        if place is None or cluster is None or not cluster_manifests.belongs_to(place, cluster):
             return place, None
         return place, cluster
 
-    async def _nodes(
-        self, place: Place, cluster: Manifest
-    ) -> list[tuple[Seen, Mapping[str, Machine]]]:
+    async def _list_pools_with_machines(
+        self, location: ClusterLocation, cluster: Manifest
+    ) -> list[tuple[ObservedObject, Mapping[str, PoolMachine]]]:
         """Returns each pool of the cluster with the machines of its slots."""
         platform = nodes.platform_of(cluster)
         if platform == NONE:
-            pools = self._ours(place, await self._hub.pools(place))
-            guest_nodes = await self._guest_nodes(place, cluster) if pools else ()
-            return [(pool, guest.as_machines(pool, guest_nodes)) for pool in pools]
-        all_pools, machines = await together(self._hub.pools(place), self._hub.machines(place))
-        pools = self._ours(place, all_pools)
-        return [(pool, slots.match(pool, machines, agents=platform == AGENT)) for pool in pools]
+            pools = self._select_own_pools(location, await self._hub.list_pools(location))
+            guest_nodes = await self._list_guest_nodes(location, cluster) if pools else ()
+            return [(pool, guest_cluster.as_machines(pool, guest_nodes)) for pool in pools]
+        all_pools, machines = await await_both(
+            self._hub.list_pools(location), self._hub.list_machines(location)
+        )
+        pools = self._select_own_pools(location, all_pools)
+        return [
+            (pool, slots.match_machines(pool, machines, agents=platform == AGENT)) for pool in pools
+        ]
 
-    def _ours(self, place: Place, pools: Sequence[Manifest]) -> list[Manifest]:
-        return [pool for pool in pools if rendering.is_of(place, pool)]
+    def _select_own_pools(
+        self, location: ClusterLocation, pools: Sequence[Manifest]
+    ) -> list[Manifest]:
+        return [pool for pool in pools if cluster_manifests.belongs_to(location, pool)]
 
-    async def _guest_nodes(self, place: Place, cluster: Manifest) -> Sequence[Manifest]:
+    async def _list_guest_nodes(
+        self, location: ClusterLocation, cluster: Manifest
+    ) -> Sequence[Manifest]:
         try:
-            client = await self._guests.client(place, cluster)
+            client = await self._guest_clients.get_client(location, cluster)
             return (await client.list(NODES)).items
         except (Unavailable, Refused):
             return ()  # reported as not ready, because their state is unknown
 
     async def _ensure_guest_node(
-        self, place: Place, cluster: Manifest, key: str, node: NodeWanted
+        self, location: ClusterLocation, cluster: Manifest, key: str, node: DesiredNode
     ) -> Outcome:
-        pools = await self._hub.pools(place)
+        pools = await self._hub.list_pools(location)
         slots.check_free(pools, key, node)
-        pool = await nodes.ensure_pool(self._hub, place, cluster, pools, node)
+        pool = await nodes.ensure_pool(self._hub, location, cluster, pools, node)
         slot = slots.Slot(node.slot, node.node_set, key, node.host, node.address)
-        await nodes.record(self._hub, pool, slot, counted=False)
-        client = await self._guests.client(place, cluster)
-        guest_node = guest.find_node((await client.list(NODES)).items, slot)
+        await nodes.record_slot(self._hub, pool, slot, counted=False)
+        client = await self._guest_clients.get_client(location, cluster)
+        guest_node = guest_cluster.find_node((await client.list(NODES)).items, slot)
         if guest_node is None:
-            return Waiting("The host has not joined yet.", guest.LOOK_AGAIN, "WorkersJoining")
-        if not guest.is_ready(guest_node):
-            return Waiting("The node is not ready yet.", guest.LOOK_AGAIN, "WorkersJoining")
+            return Waiting(
+                "The host has not joined yet.", guest_cluster.LOOK_AGAIN, "WorkersJoining"
+            )
+        if not guest_cluster.is_ready(guest_node):
+            return Waiting("The node is not ready yet.", guest_cluster.LOOK_AGAIN, "WorkersJoining")
         return Done()
 
     async def _release_guest_node(
-        self, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
+        self, location: ClusterLocation, cluster: Manifest, key: str, name: str, *, drain: bool
     ) -> Outcome:
-        pool_and_slot = slots.find_slot(await self._hub.pools(place), name)
+        pool_and_slot = slots.find_slot(await self._hub.list_pools(location), name)
         if pool_and_slot is None:
             return Done()
         pool, slot = pool_and_slot
         if slot.key != key:
             raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
         try:
-            client = await self._guests.client(place, cluster)
-            waiting = await guest.remove(client, slot, drain=drain)
+            client = await self._guest_clients.get_client(location, cluster)
+            waiting = await guest_cluster.remove_node(client, slot, drain=drain)
         except Unavailable:
             if drain:
                 raise
             waiting = None  # the whole cluster is being removed and may not answer any more
         if waiting is not None:
             return waiting
-        await nodes.strike(self._hub, pool, name)
+        await nodes.remove_slot(self._hub, pool, name)
         return Done()
 
 
-async def _settled(action: Awaitable[Outcome]) -> Outcome:
+async def _map_conflicts(action: Awaitable[Outcome]) -> Outcome:
     """Awaits an action. A conflict becomes Waiting and a missing object Unavailable: the next call reads again."""
     try:
         return await action

@@ -6,25 +6,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from boatyard.model import hub_names
+from boatyard.platforms.drivers.hosted.hypershift_status import conditions_of
 from boatyard.platforms.drivers.hosted.kinds import (
-    AGENT_PROVIDER,
-    DELETE_FIRST,
-    NODE_POOL_OF_MACHINE,
-    Seen,
+    AGENT_PROVIDER_PREFIX,
+    DELETE_FIRST_ANNOTATION,
+    NODE_POOL_ANNOTATION,
+    ObservedObject,
     annotations_of,
-    at,
-    is_leaving,
-    metadata,
+    get_path,
+    is_being_deleted,
+    metadata_of,
     name_of,
     namespace_of,
+    resource_version_of,
     uid_of,
-    version_of,
 )
-from boatyard.platforms.drivers.hosted.reading import conditions_of
 
 
 @dataclass(frozen=True)
-class Machine:
+class PoolMachine:
     name: str
     namespace: str
     uid: str
@@ -35,42 +35,44 @@ class Machine:
     ready: bool
     created: str
     leaving: bool
-    first_to_go: bool  # it is deleted first when its pool shrinks
+    delete_first: bool  # it is deleted first when its pool shrinks
     annotations: Mapping[str, str] = field(compare=False, repr=False)
     slot: str  # the slot of its node; empty on the Agent platform, where the Agent says it
     key: str
 
 
-def read_machine(obj: Seen) -> Machine:
+def read_machine(obj: ObservedObject) -> PoolMachine:
     annotations = annotations_of(obj)
-    provider = str(at(obj, "spec", "providerID") or "")
-    node = str(at(obj, "status", "nodeRef", "name") or "")
+    provider = str(get_path(obj, "spec", "providerID") or "")
+    node = str(get_path(obj, "status", "nodeRef", "name") or "")
     healthy = conditions_of(obj).get("NodeHealthy")
-    running = at(obj, "status", "phase") == "Running"
-    return Machine(
+    running = get_path(obj, "status", "phase") == "Running"
+    return PoolMachine(
         name=name_of(obj),
         namespace=namespace_of(obj),
         uid=uid_of(obj),
-        resource_version=version_of(obj),
-        pool=annotations.get(NODE_POOL_OF_MACHINE, "").partition("/")[2],
-        agent=provider.removeprefix(AGENT_PROVIDER) if provider.startswith(AGENT_PROVIDER) else "",
+        resource_version=resource_version_of(obj),
+        pool=annotations.get(NODE_POOL_ANNOTATION, "").partition("/")[2],
+        agent=provider.removeprefix(AGENT_PROVIDER_PREFIX)
+        if provider.startswith(AGENT_PROVIDER_PREFIX)
+        else "",
         node=node,
-        ready=bool(node) and (healthy.true if healthy is not None else running),
-        created=str(metadata(obj).get("creationTimestamp") or ""),
-        leaving=is_leaving(obj),
-        first_to_go=DELETE_FIRST in annotations,
+        ready=bool(node) and (healthy.is_true if healthy is not None else running),
+        created=str(metadata_of(obj).get("creationTimestamp") or ""),
+        leaving=is_being_deleted(obj),
+        delete_first=DELETE_FIRST_ANNOTATION in annotations,
         annotations=annotations,
         slot=annotations.get(hub_names.SLOT, ""),
         key=annotations.get(hub_names.KEY, ""),
     )
 
 
-def of_pool(machines: Iterable[Machine], pool: str) -> list[Machine]:
+def select_pool_machines(machines: Iterable[PoolMachine], pool: str) -> list[PoolMachine]:
     """Returns the machines of one node pool, oldest first."""
     pool_machines = [machine for machine in machines if machine.pool == pool]
     return sorted(pool_machines, key=lambda machine: (machine.created, machine.name))
 
 
-def staying(machines: Iterable[Machine]) -> list[Machine]:
+def exclude_leaving(machines: Iterable[PoolMachine]) -> list[PoolMachine]:
     """Returns the machines that are not being deleted."""
     return [machine for machine in machines if not machine.leaving]

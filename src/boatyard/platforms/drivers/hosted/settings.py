@@ -14,7 +14,7 @@ from boatyard.model.errors import Refused, Violation
 from boatyard.model.hub_names import is_label
 
 PREFIX = "hosted."
-VM_SIZES = "hosted.vm."
+VM_SIZE_PREFIX = "hosted.vm."
 ANY_HOST_TYPE = "default"  # the size of host types that have none of their own
 
 AGENT, KUBEVIRT, NONE = "Agent", "KubeVirt", "None"
@@ -26,7 +26,7 @@ _QUANTITY = re.compile(r"[1-9][0-9]*(Mi|Gi|Ti|M|G|T)")
 _DURATION = re.compile(r"([0-9]+(ms|s|m|h))+")
 _DOMAIN = re.compile(r"([a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}")
 _CORES = re.compile(r"[1-9][0-9]{0,2}")
-_LARGER = {"Mi": ("Gi", 1024), "Gi": ("Ti", 1024), "M": ("G", 1000), "G": ("T", 1000)}
+_LARGER_UNITS = {"Mi": ("Gi", 1024), "Gi": ("Ti", 1024), "M": ("G", 1000), "G": ("T", 1000)}
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 
 
@@ -38,7 +38,7 @@ class VmSize:
 
 
 @dataclass(frozen=True)
-class Choice:
+class HostedSettings:
     """The resolved settings of one hosted cluster."""
 
     platform: str
@@ -60,7 +60,7 @@ class Choice:
     vm_sizes: Mapping[str, VmSize]
     release_image: str
     pull_secret: str
-    kept: Mapping[str, str]  # the immutable settings, which are stored with the cluster
+    immutable: Mapping[str, str]  # the immutable settings, which are stored with the cluster
 
     def vm_size(self, host_type: str) -> VmSize:
         """Returns the size of virtual machines for this host type. Refused when none is set."""
@@ -70,7 +70,7 @@ class Choice:
         raise Refused(
             "",
             Violation(
-                f"{VM_SIZES}{host_type or ANY_HOST_TYPE}",
+                f"{VM_SIZE_PREFIX}{host_type or ANY_HOST_TYPE}",
                 f"no size of virtual machines is set for host type {host_type!r}",
                 "set it for the hub or the template, as in cores=4,memory=16Gi,disk=64Gi",
             ),
@@ -79,13 +79,13 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Setting:
+class HostedSetting:
     """One setting. A `kept` one cannot change once the cluster exists; `fits` tells whether a value is allowed."""
 
     default: str
-    fits: Callable[[str], bool]
+    is_valid: Callable[[str], bool]
     values: str
-    kept: bool = True
+    immutable: bool = True
 
 
 def _one_of(*values: str) -> tuple[Callable[[str], bool], str]:
@@ -108,37 +108,46 @@ def _is_reference(value: str) -> bool:
 _AVAILABILITY = _one_of("HighlyAvailable", "SingleReplica")
 _FLAG = _one_of("true", "false")
 
-SETTINGS: Mapping[str, Setting] = {
-    "hosted.platform": Setting("", *_one_of(*PLATFORMS)),
-    "hosted.agent-namespace": Setting("", _or_nothing(is_label), "a namespace"),
-    "hosted.publish": Setting(LOAD_BALANCER, *_one_of(LOAD_BALANCER, NODE_PORT, ROUTE)),
-    "hosted.publish-address": Setting("", lambda value: True, "a host name or address"),
-    "hosted.route-domain": Setting("", _or_nothing(_matches(_DOMAIN)), "a domain"),
-    "hosted.network-type": Setting(
+SETTINGS: Mapping[str, HostedSetting] = {
+    "hosted.platform": HostedSetting("", *_one_of(*PLATFORMS)),
+    "hosted.agent-namespace": HostedSetting("", _or_nothing(is_label), "a namespace"),
+    "hosted.publish": HostedSetting(LOAD_BALANCER, *_one_of(LOAD_BALANCER, NODE_PORT, ROUTE)),
+    "hosted.publish-address": HostedSetting("", lambda value: True, "a host name or address"),
+    "hosted.route-domain": HostedSetting("", _or_nothing(_matches(_DOMAIN)), "a domain"),
+    "hosted.network-type": HostedSetting(
         "OVNKubernetes", *_one_of("OVNKubernetes", "OpenShiftSDN", "Calico", "Other")
     ),
-    "hosted.availability": Setting("HighlyAvailable", *_AVAILABILITY),
-    "hosted.infra-availability": Setting("SingleReplica", *_AVAILABILITY),
-    "hosted.etcd-size": Setting("8Gi", _matches(_QUANTITY), "a size such as 8Gi"),
-    "hosted.etcd-storage-class": Setting("", lambda value: True, "the name of a storage class"),
-    "hosted.fips": Setting("false", *_FLAG),
-    "hosted.base-domain-passthrough": Setting("false", *_FLAG),
-    "hosted.upgrade-type": Setting("", *_one_of("", IN_PLACE, REPLACE)),
-    "hosted.auto-repair": Setting("", *_one_of("", "true", "false"), kept=False),
-    "hosted.drain-timeout": Setting("15m", _matches(_DURATION), "a time such as 15m", kept=False),
-    "hosted.vm-storage-class": Setting("", lambda value: True, "a storage class", kept=False),
-    "hosted.release-image": Setting(
-        "", _or_nothing(lambda value: "{version}" in value), "an image with {version}", kept=False
+    "hosted.availability": HostedSetting("HighlyAvailable", *_AVAILABILITY),
+    "hosted.infra-availability": HostedSetting("SingleReplica", *_AVAILABILITY),
+    "hosted.etcd-size": HostedSetting("8Gi", _matches(_QUANTITY), "a size such as 8Gi"),
+    "hosted.etcd-storage-class": HostedSetting(
+        "", lambda value: True, "the name of a storage class"
     ),
-    "hosted.pull-secret": Setting(
-        "", _or_nothing(_is_reference), "<namespace>/<name> of a Secret on the hub", kept=False
+    "hosted.fips": HostedSetting("false", *_FLAG),
+    "hosted.base-domain-passthrough": HostedSetting("false", *_FLAG),
+    "hosted.upgrade-type": HostedSetting("", *_one_of("", IN_PLACE, REPLACE)),
+    "hosted.auto-repair": HostedSetting("", *_one_of("", "true", "false"), immutable=False),
+    "hosted.drain-timeout": HostedSetting(
+        "15m", _matches(_DURATION), "a time such as 15m", immutable=False
+    ),
+    "hosted.vm-storage-class": HostedSetting(
+        "", lambda value: True, "a storage class", immutable=False
+    ),
+    "hosted.release-image": HostedSetting(
+        "",
+        _or_nothing(lambda value: "{version}" in value),
+        "an image with {version}",
+        immutable=False,
+    ),
+    "hosted.pull-secret": HostedSetting(
+        "", _or_nothing(_is_reference), "<namespace>/<name> of a Secret on the hub", immutable=False
     ),
 }
 
 
-def choose(
+def resolve_settings(
     template: Mapping[str, str], hub: Mapping[str, str], immutable: Mapping[str, str] | None = None
-) -> Choice:
+) -> HostedSettings:
     """Resolves the settings of one cluster. Refused with every setting that is invalid.
 
     `immutable` are the settings stored when the cluster was created; None before.
@@ -146,11 +155,11 @@ def choose(
     violations = [*_unknown(template, "template"), *_unknown(hub, "hub")]
     values: dict[str, str] = {}
     for name, setting in SETTINGS.items():
-        source = hub if immutable is None or not setting.kept else immutable
+        source = hub if immutable is None or not setting.immutable else immutable
         value = template.get(name) or source.get(name) or setting.default
         values[name] = value
-        if not setting.fits(value):
-            violations.append(_not_understood(name, value, setting))
+        if not setting.is_valid(value):
+            violations.append(_invalid_value(name, value, setting))
     sizes = {**_sizes(hub, violations), **_sizes(template, violations)}
     if values["hosted.platform"] == AGENT and not values["hosted.agent-namespace"]:
         violations.append(
@@ -171,33 +180,33 @@ def check_hub(settings: Mapping[str, str]) -> None:
     _sizes(settings, violations)
     for name, setting in SETTINGS.items():
         value = settings.get(name, "")
-        if value and not setting.fits(value):
-            violations.append(_not_understood(name, value, setting))
+        if value and not setting.is_valid(value):
+            violations.append(_invalid_value(name, value, setting))
     if violations:
         raise Refused("", *violations, reason="BadSettings")
 
 
-def check_alone(settings: Mapping[str, str]) -> None:
+def check_hub_defaults(settings: Mapping[str, str]) -> None:
     """Refused when a hub could not host a cluster whose template has no settings of its own."""
-    choose({}, settings)
+    resolve_settings({}, settings)
 
 
-def named_platform(template: Mapping[str, str], hub: Mapping[str, str]) -> str:
+def resolve_platform(template: Mapping[str, str], hub: Mapping[str, str]) -> str:
     """Returns the platform that `choose` would return, even when other settings are invalid."""
     name = "hosted.platform"
     return template.get(name) or hub.get(name) or SETTINGS[name].default
 
 
-def template_part(settings: Mapping[str, str]) -> dict[str, str]:
+def select_hosted_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the hosting settings of a template; they are stored with the cluster."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIX)}
 
 
-def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
+def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> HostedSettings:
     platform = values["hosted.platform"]
     # Replacing a virtual machine is cheap; replacing a host is not.
     virtual = platform == KUBEVIRT
-    return Choice(
+    return HostedSettings(
         platform=platform,
         agent_namespace=values["hosted.agent-namespace"],
         publish=values["hosted.publish"],
@@ -206,22 +215,22 @@ def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
         network_type=values["hosted.network-type"],
         availability=values["hosted.availability"],
         infra_availability=values["hosted.infra-availability"],
-        etcd_size=as_quantity(values["hosted.etcd-size"]),
+        etcd_size=to_canonical_quantity(values["hosted.etcd-size"]),
         etcd_storage_class=values["hosted.etcd-storage-class"],
         fips=values["hosted.fips"] == "true",
         passthrough=virtual and values["hosted.base-domain-passthrough"] == "true",
         upgrade_type=values["hosted.upgrade-type"] or (REPLACE if virtual else IN_PLACE),
         auto_repair=(values["hosted.auto-repair"] or ("true" if virtual else "false")) == "true",
-        drain_timeout=as_duration(values["hosted.drain-timeout"]),
+        drain_timeout=to_canonical_duration(values["hosted.drain-timeout"]),
         vm_storage_class=values["hosted.vm-storage-class"],
         vm_sizes=sizes,
         release_image=values["hosted.release-image"],
         pull_secret=values["hosted.pull-secret"],
-        kept={name: values[name] for name, setting in SETTINGS.items() if setting.kept},
+        immutable={name: values[name] for name, setting in SETTINGS.items() if setting.immutable},
     )
 
 
-def _not_understood(name: str, value: str, setting: Setting) -> Violation:
+def _invalid_value(name: str, value: str, setting: HostedSetting) -> Violation:
     problem = f"{value!r} is not understood" if value else "is not set"
     return Violation(name, problem, f"set it to {setting.values}")
 
@@ -230,14 +239,14 @@ def _unknown(settings: Mapping[str, str], owner: str) -> list[Violation]:
     return [
         Violation(name, f"the {owner} sets what there is not", f"there is {', '.join(SETTINGS)}")
         for name in settings
-        if name.startswith(PREFIX) and not name.startswith(VM_SIZES) and name not in SETTINGS
+        if name.startswith(PREFIX) and not name.startswith(VM_SIZE_PREFIX) and name not in SETTINGS
     ]
 
 
 def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str, VmSize]:
     sizes: dict[str, VmSize] = {}
     for name, value in settings.items():
-        if not name.startswith(VM_SIZES):
+        if not name.startswith(VM_SIZE_PREFIX):
             continue
         size = _read_size(value)
         if size is None:
@@ -249,7 +258,7 @@ def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str
                 )
             )
             continue
-        sizes[name.removeprefix(VM_SIZES)] = size
+        sizes[name.removeprefix(VM_SIZE_PREFIX)] = size
     return sizes
 
 
@@ -262,22 +271,22 @@ def _read_size(text: str) -> VmSize | None:
         return None
     return VmSize(
         cores=int(parts["cores"]),
-        memory=as_quantity(parts["memory"]),
-        disk=as_quantity(parts["disk"]),
+        memory=to_canonical_quantity(parts["memory"]),
+        disk=to_canonical_quantity(parts["disk"]),
     )
 
 
-def as_quantity(text: str) -> str:
+def to_canonical_quantity(text: str) -> str:
     """Returns a quantity in Kubernetes' canonical form. HyperShift rewrites it so, and ours must not look changed."""
     unit = text.lstrip("0123456789")
     number = int(text.removesuffix(unit))
-    while unit in _LARGER and number % _LARGER[unit][1] == 0:
-        unit, factor = _LARGER[unit]
+    while unit in _LARGER_UNITS and number % _LARGER_UNITS[unit][1] == 0:
+        unit, factor = _LARGER_UNITS[unit]
         number //= factor
     return f"{number}{unit}"
 
 
-def as_duration(text: str) -> str:
+def to_canonical_duration(text: str) -> str:
     """Returns a duration in Kubernetes' canonical form, for the same reason: 15m becomes 15m0s."""
     parts = re.findall(r"([0-9]+)(ms|s|m|h)", text)
     total = sum(int(number) * _MILLISECONDS[unit] for number, unit in parts)

@@ -15,18 +15,18 @@ from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.hosted.kinds import (
     Manifest,
-    Seen,
+    ObservedObject,
     annotations_of,
-    at,
+    get_path,
     name_of,
     namespace_of,
+    resource_version_of,
     uid_of,
-    version_of,
 )
-from boatyard.platforms.drivers.hosted.machines import Machine, of_pool
-from boatyard.platforms.port import NodeSeen, NodeWanted
+from boatyard.platforms.drivers.hosted.machines import PoolMachine, select_pool_machines
+from boatyard.platforms.port import DesiredNode, ObservedNode
 
-PREFIX = "node.boatyard.io/"
+SLOT_ANNOTATION_PREFIX = "node.boatyard.io/"
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Slot:
         return self.agent.partition("/")[2]
 
 
-def read_slots(pool: Seen) -> dict[str, Slot]:
+def read_slots(pool: ObservedObject) -> dict[str, Slot]:
     """Returns the slots of a pool by name. Unavailable when one cannot be read: it must not count as missing."""
     slots: dict[str, Slot] = {}
     for name, value in annotations_of(pool).items():
-        if not name.startswith(PREFIX):
+        if not name.startswith(SLOT_ANNOTATION_PREFIX):
             continue
         try:
             slot = Slot(**json.loads(value))
@@ -64,65 +64,67 @@ def read_slots(pool: Seen) -> dict[str, Slot]:
     return slots
 
 
-def node_set_of(pool: Seen) -> str:
+def node_set_of(pool: ObservedObject) -> str:
     return annotations_of(pool).get(hub_names.NODE_SET, "")
 
 
-def replicas_of(pool: Seen) -> int:
-    return int(at(pool, "spec", "replicas") or 0)
+def replicas_of(pool: ObservedObject) -> int:
+    return int(get_path(pool, "spec", "replicas") or 0)
 
 
-def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
+def render_slots(pool: ObservedObject, slots: Iterable[Slot], replicas: int) -> Manifest:
     """Renders the fields of a NodePool that record its nodes. Applying them fails if the pool has changed."""
     metadata = {
         "namespace": namespace_of(pool),
-        "resourceVersion": version_of(pool),
+        "resourceVersion": resource_version_of(pool),
         "uid": uid_of(pool),  # else applying to a deleted pool would create half a new one
         "annotations": {
-            PREFIX + hub_names.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
+            SLOT_ANNOTATION_PREFIX + hub_names.label_value(slot.slot): json.dumps(
+                _slot_to_dict(slot), sort_keys=True
+            )
             for slot in slots
         },
     }
     return {"metadata": metadata, "spec": {"replicas": replicas}}
 
 
-def _told(slot: Slot) -> Mapping[str, object]:
+def _slot_to_dict(slot: Slot) -> Mapping[str, object]:
     fields = {name: value for name, value in vars(slot).items() if value}
     return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **fields}
 
 
 @dataclass(frozen=True)
-class Book:
+class PoolUpdate:
     """The slots and replicas to write to a pool. `replicas` is 0 where HyperShift creates no machines."""
 
     slots: Mapping[str, Slot]
     replicas: int
 
 
-def with_slot(pool: Seen, slot: Slot, *, counted: bool = True) -> Book:
+def with_slot(pool: ObservedObject, slot: Slot, *, counted: bool = True) -> PoolUpdate:
     """Adds a slot. Never lowers the number of machines: unrecorded ones may be nodes whose record was lost."""
     slots = {**read_slots(pool), slot.slot: slot}
     staying = sum(not entry.leaving for entry in slots.values())
-    return Book(slots, max(replicas_of(pool), staying) if counted else 0)
+    return PoolUpdate(slots, max(replicas_of(pool), staying) if counted else 0)
 
 
-def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
+def with_leaving(pool: ObservedObject, name: str, *, counted: bool = True) -> PoolUpdate:
     """Marks a slot as leaving. Lowers the number of machines by at most one, whatever the other slots are."""
     slots = read_slots(pool)
     if name not in slots or slots[name].leaving:
-        return Book(slots, replicas_of(pool))
+        return PoolUpdate(slots, replicas_of(pool))
     slots[name] = replace(slots[name], leaving=True)
     staying = sum(not entry.leaving for entry in slots.values())
-    return Book(slots, max(replicas_of(pool) - 1, staying, 0) if counted else 0)
+    return PoolUpdate(slots, max(replicas_of(pool) - 1, staying, 0) if counted else 0)
 
 
-def without_slot(pool: Seen, name: str) -> Book:
+def without_slot(pool: ObservedObject, name: str) -> PoolUpdate:
     """Removes a slot that has left."""
     slots = {slot: entry for slot, entry in read_slots(pool).items() if slot != name}
-    return Book(slots, replicas_of(pool))
+    return PoolUpdate(slots, replicas_of(pool))
 
 
-def check_free(pools: Sequence[Seen], key: str, node: NodeWanted) -> None:
+def check_free(pools: Sequence[ObservedObject], key: str, node: DesiredNode) -> None:
     """Refused when the slot, or the host, is in use under another key."""
     for pool in pools:
         for slot in read_slots(pool).values():
@@ -146,9 +148,11 @@ def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | N
     return None
 
 
-def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str, Machine]:
+def match_machines(
+    pool: ObservedObject, machines: Iterable[PoolMachine], *, agents: bool
+) -> dict[str, PoolMachine]:
     """Returns the machine of each slot. Virtual machines without a slot go to slots without one, oldest first."""
-    pool_machines = of_pool(machines, name_of(pool))
+    pool_machines = select_pool_machines(machines, name_of(pool))
     slots = read_slots(pool)
     if agents:
         machines_by_agent = {machine.agent: machine for machine in pool_machines if machine.agent}
@@ -167,31 +171,35 @@ def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str,
     free = [
         machine for machine in pool_machines if machine.slot not in slots and not machine.leaving
     ]
-    missing = sorted((name for name in slots if name not in matched), key=_age)
+    missing = sorted((name for name in slots if name not in matched), key=_slot_number)
     missing = [name for name in missing if not slots[name].leaving]
     return matched | dict(zip(missing, free, strict=False))
 
 
-def _age(slot: str) -> tuple[int, str]:
+def _slot_number(slot: str) -> tuple[int, str]:
     number = slot.rpartition("-")[2]
     return (int(number) if number.isdigit() else 0), slot
 
 
-def see_nodes(pool: Seen, machines: Mapping[str, Machine]) -> list[NodeSeen]:
+def to_observed_nodes(
+    pool: ObservedObject, machines: Mapping[str, PoolMachine]
+) -> list[ObservedNode]:
     nodes = []
-    for name, slot in sorted(read_slots(pool).items(), key=lambda item: _age(item[0])):
+    for name, slot in sorted(read_slots(pool).items(), key=lambda item: _slot_number(item[0])):
         machine = machines.get(name)
         ready = machine is not None and machine.ready and not machine.leaving
-        nodes.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
+        nodes.append(
+            ObservedNode(name, slot.node_set, ready, _describe_node(slot, machine, ready=ready))
+        )
     return nodes
 
 
-def joined(machines: Mapping[str, Machine]) -> list[str]:
+def list_joined_slots(machines: Mapping[str, PoolMachine]) -> list[str]:
     """Returns the slots whose machine has been a node."""
     return [name for name, machine in machines.items() if machine.node]
 
 
-def _words(slot: Slot, machine: Machine | None, *, ready: bool) -> str:
+def _describe_node(slot: Slot, machine: PoolMachine | None, *, ready: bool) -> str:
     if ready:
         return ""
     if slot.leaving or (machine is not None and machine.leaving):
@@ -202,13 +210,13 @@ def _words(slot: Slot, machine: Machine | None, *, ready: bool) -> str:
 
 
 def choose_leaving(
-    slots: Sequence[str], count: int, machines: Mapping[str, Machine]
+    slots: Sequence[str], count: int, machines: Mapping[str, PoolMachine]
 ) -> Sequence[str]:
     """Returns the slots to remove: those HyperShift deletes already, never joined, not ready, then the youngest."""
 
     def order(name: str) -> tuple[int, tuple[int, ...], int]:
         machine = machines.get(name)
-        if machine is not None and (machine.leaving or machine.first_to_go):
+        if machine is not None and (machine.leaving or machine.delete_first):
             rank = 0
         elif machine is None or not machine.node:
             rank = 1
@@ -216,6 +224,6 @@ def choose_leaving(
             rank = 3 if machine.ready else 2
         # Youngest first: negated characters make a later timestamp the smaller key.
         age = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
-        return rank, age, -_age(name)[0]
+        return rank, age, -_slot_number(name)[0]
 
     return sorted(slots, key=order)[:count]

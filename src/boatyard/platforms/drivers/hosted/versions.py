@@ -11,21 +11,21 @@ from boatyard.model.errors import Refused, Unavailable, Violation
 
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
 _MINOR = re.compile(r"(\d+)\.(\d+)")
-_FIRST_OF_FIVE = 23  # 5.0 is what would have been 4.23
-_OLDEST_POOL = 2  # minors a node pool may be behind; HyperShift's documents say 2 in one place and 3 in another
+_MINOR_OF_5_0 = 23  # 5.0 is what would have been 4.23
+_MAX_POOL_SKEW = 2  # minors a node pool may be behind; HyperShift's documents say 2 in one place and 3 in another
 
 
 @dataclass(frozen=True, order=True)
-class Version:
+class OpenShiftVersion:
     """A version that compares in the order of releases; a pre-release comes before its release."""
 
     minor: int
     patch: int
     released: bool
-    before: tuple[tuple[int, str], ...]
+    prerelease: tuple[tuple[int, str], ...]
 
 
-def read(version: str, field: str = "version") -> Version:
+def parse_version(version: str, field: str = "version") -> OpenShiftVersion:
     """Parses a version. Refused when it is none."""
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -33,11 +33,11 @@ def read(version: str, field: str = "version") -> Version:
         raise Refused("", Violation(field, f"{version!r} is no version", remedy))
     major, minor, patch, before = match.groups()
     parts = before.split(".") if before else []
-    return Version(
-        minor=_line(int(major), int(minor)),
+    return OpenShiftVersion(
+        minor=_number_minor(int(major), int(minor)),
         patch=int(patch),
         released=not parts,
-        before=tuple((int(part) if part.isdigit() else -1, part) for part in parts),
+        prerelease=tuple((int(part) if part.isdigit() else -1, part) for part in parts),
     )
 
 
@@ -54,8 +54,8 @@ def read_supported(data: str) -> tuple[str, ...]:
 
 def check_supported(version: str, supported: Sequence[str] | None) -> None:
     """Refused, with the list, when this HyperShift does not host the version. Without a list nothing is checked."""
-    requested = read(version)
-    if supported is None or requested.minor in {_line_of(minor) for minor in supported}:
+    requested = parse_version(version)
+    if supported is None or requested.minor in {_parse_minor(minor) for minor in supported}:
         return
     offered = ", ".join(supported) or "none"
     raise Refused(
@@ -70,7 +70,7 @@ def check_step(present: str, desired: str, pools: Iterable[str]) -> None:
 
     `pools` are the versions of its node pools: they may not be newer than the control plane, nor too far behind.
     """
-    before, after = read(present), read(desired)
+    before, after = parse_version(present), parse_version(desired)
     step = after.minor - before.minor
     if step < 0:
         _refuse(
@@ -80,16 +80,16 @@ def check_step(present: str, desired: str, pools: Iterable[str]) -> None:
     if step > 1:
         _refuse(
             f"{present} cannot go to {desired} at once",
-            f"go to {_name(before.minor + 1)} first",
+            f"go to {_format_minor(before.minor + 1)} first",
         )
     for pool in pools:
-        nodes = read(pool)
+        nodes = parse_version(pool)
         if nodes > after:
             _refuse(
                 f"the nodes are at {pool}, and a control plane is never older than its nodes",
                 f"choose {pool} or a later one",
             )
-        if after.minor - nodes.minor > _OLDEST_POOL:
+        if after.minor - nodes.minor > _MAX_POOL_SKEW:
             _refuse(
                 f"the nodes are still at {pool}, too far behind {desired}",
                 "let the nodes follow to the present version first",
@@ -100,17 +100,17 @@ def _refuse(message: str, remedy: str) -> None:
     raise Refused("", Violation("version", message, remedy), reason="VersionStep")
 
 
-def _line_of(minor: str) -> int:
+def _parse_minor(minor: str) -> int:
     match = _MINOR.match(minor)
-    return _line(int(match[1]), int(match[2])) if match else -1
+    return _number_minor(int(match[1]), int(match[2])) if match else -1
 
 
-def _line(major: int, minor: int) -> int:
+def _number_minor(major: int, minor: int) -> int:
     """Numbers the minor versions of 4 and 5 consecutively."""
     if major == 5:
-        return _FIRST_OF_FIVE + minor
+        return _MINOR_OF_5_0 + minor
     return minor if major == 4 else major * 1000 + minor
 
 
-def _name(line: int) -> str:
-    return f"5.{line - _FIRST_OF_FIVE}" if line >= _FIRST_OF_FIVE else f"4.{line}"
+def _format_minor(line: int) -> str:
+    return f"5.{line - _MINOR_OF_5_0}" if line >= _MINOR_OF_5_0 else f"4.{line}"

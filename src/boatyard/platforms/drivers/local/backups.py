@@ -16,11 +16,11 @@ from boatyard.platforms.drivers.local.records import remove_tree, slug_of, write
 if TYPE_CHECKING:
     from boatyard.platforms.drivers.local.control_plane import ControlPlane
 
-SNAPSHOT = "snapshot.db"
-ABOUT = "backup.json"
+SNAPSHOT_FILE = "snapshot.db"
+METADATA_FILE = "backup.json"
 
 
-class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
+class BackupMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata of a snapshot. Without the encryption keys nobody could read its secrets."""
 
     key: str
@@ -32,9 +32,9 @@ class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
     encryption_keys: tuple[str, ...]
 
 
-def read_backup(directory: Path) -> AboutBackup:
+def read_backup(directory: Path) -> BackupMetadata:
     try:
-        return msgspec.json.decode((directory / ABOUT).read_bytes(), type=AboutBackup)
+        return msgspec.json.decode((directory / METADATA_FILE).read_bytes(), type=BackupMetadata)
     except (OSError, msgspec.DecodeError) as error:
         raise Refused("the backup is not there or cannot be read", reason="NoBackup") from error
 
@@ -46,27 +46,33 @@ class Backups:
         self._directory = directory
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def one(self, key: str) -> asyncio.Lock:
+    def get_lock(self, key: str) -> asyncio.Lock:
         """Returns the lock for creating or removing this backup. It is dropped with its last holder or waiter."""
         lock = self._locks.get(key)
         if lock is None:
             lock = self._locks[key] = asyncio.Lock()
         return lock
 
-    def place(self, key: str) -> Path:
+    def directory_of(self, key: str) -> Path:
         return self._directory / slug_of(key)
 
-    def find(self, key: str) -> AboutBackup | None:
-        return read_backup(self.place(key)) if (self.place(key) / ABOUT).exists() else None
-
-    async def take(self, key: str, plane: ControlPlane, folder: str, *, now: float) -> AboutBackup:
-        """Takes and verifies a snapshot. The metadata is written last: without it there is no backup."""
-        directory, record = self.place(key), plane.record
-        _make_place(directory, Path(folder) if folder else None)
-        snapshot = await snapshots.take(
-            plane.run_directory, components.etcd_socket(0), directory / SNAPSHOT
+    def find(self, key: str) -> BackupMetadata | None:
+        return (
+            read_backup(self.directory_of(key))
+            if (self.directory_of(key) / METADATA_FILE).exists()
+            else None
         )
-        backup = AboutBackup(
+
+    async def take(
+        self, key: str, plane: ControlPlane, folder: str, *, now: float
+    ) -> BackupMetadata:
+        """Takes and verifies a snapshot. The metadata is written last: without it there is no backup."""
+        directory, record = self.directory_of(key), plane.record
+        _make_backup_directory(directory, Path(folder) if folder else None)
+        snapshot = await snapshots.take(
+            plane.run_directory, components.etcd_socket(0), directory / SNAPSHOT_FILE
+        )
+        backup = BackupMetadata(
             key=key,
             cluster_key=record.key,
             version=record.version,
@@ -75,12 +81,12 @@ class Backups:
             taken_at=now,
             encryption_keys=record.encryption_keys,
         )
-        write_durably(directory / ABOUT, msgspec.json.encode(backup))
+        write_durably(directory / METADATA_FILE, msgspec.json.encode(backup))
         return backup
 
     def remove(self, key: str) -> None:
         """Removes a backup, also from the folder it was put into. Does nothing when there is none."""
-        directory = self.place(key)
+        directory = self.directory_of(key)
         if directory.is_symlink():
             remove_tree(directory.resolve())
             directory.unlink(missing_ok=True)
@@ -88,7 +94,7 @@ class Backups:
             remove_tree(directory)
 
 
-def _make_place(directory: Path, folder: Path | None) -> None:
+def _make_backup_directory(directory: Path, folder: Path | None) -> None:
     """Creates the directory of a backup. A backup in a given folder is reached through a symbolic link."""
     directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder is None:

@@ -24,18 +24,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-CHUNK = 65_536
+CHUNK_BYTES = 65_536
 CONNECT_SECONDS = 1.0
 CHECK_UP_SECONDS, CHECK_DOWN_SECONDS = 5.0, 0.5
 NETNS_DIRECTORY = "/run/netns"
 _CLONE_NEWNET = 0x40000000
 _READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
-_TURNS = 16  # chunks copied in one direction before other connections have their turn
+_CHUNKS_PER_TURN = 16  # chunks copied in one direction before other connections have their turn
 
 Address = tuple[str, int]
 
 
-class BadUse(Exception):
+class UsageError(Exception):
     """The options are invalid or cannot be applied. Shown on stderr; exit code 2."""
 
 
@@ -49,19 +49,21 @@ class Upstream:
         return "{}:{}".format(*self.address)
 
 
-class Half:
+class ConnectionSide:
     """One side of a connection, with the bytes received from it that the other side has not taken yet."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.pending = b""
-        self.ended = False  # it has sent its end of file
-        self.told = False  # it was sent the end of file of the other side
+        self.eof_received = False  # it has sent its end of file
+        self.eof_sent = False  # it was sent the end of file of the other side
         self.hung_up = (
             False  # the kernel reports both directions closed; there may still be something to read
         )
-        self.mask: int | None = None  # the events registered with the epoll; None: not registered
+        self.registered_events: int | None = (
+            None  # the events registered with the epoll; None: not registered
+        )
 
 
 class Balancer:
@@ -72,7 +74,7 @@ class Balancer:
     ) -> None:
         self._listener = listener
         self._upstreams = deque(upstreams)
-        self._drain = drain
+        self._drain_seconds = drain
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._deadlines: dict[int, tuple[float, Callable[[], None]]] = {}  # of connects, by fd
@@ -82,15 +84,15 @@ class Balancer:
     def run(self, wakeup: socket.socket) -> None:
         self._watch(self._listener.fileno(), _READ, lambda _: self._accept())
         self._watch(wakeup.fileno(), _READ, lambda _: self._stop(wakeup))
-        say("ready")
+        write_message("ready")
         while self._ends_at is None or (self._connections and time.monotonic() < self._ends_at):
-            for fd, events in self._epoll.poll(self._patience()):
+            for fd, events in self._epoll.poll(self._seconds_to_next_event()):
                 handler = self._handlers.get(fd)
                 if handler is not None:
                     handler(events)
-            self._tick(time.monotonic())
+            self._run_due_work(time.monotonic())
 
-    def _patience(self) -> float:
+    def _seconds_to_next_event(self) -> float:
         """Returns the seconds until the next deadline or check; -1 when there is none."""
         moments = [at for at, _ in self._deadlines.values()]
         if self._ends_at is not None:
@@ -99,14 +101,14 @@ class Balancer:
             moments += [self._next_check(upstream) for upstream in self._upstreams]
         return max(0.0, min(moments) - time.monotonic()) + 0.001 if moments else -1
 
-    def _tick(self, now: float) -> None:
+    def _run_due_work(self, now: float) -> None:
         for fd, (at, give_up) in list(self._deadlines.items()):
             if at <= now and self._deadlines.pop(fd, None) is not None:
                 give_up()
         if len(self._upstreams) > 1 and self._ends_at is None:
             for upstream in self._upstreams:
                 if self._next_check(upstream) <= now:
-                    self._check(upstream, now)
+                    self._check_upstream(upstream, now)
 
     def _next_check(self, upstream: Upstream) -> float:
         return upstream.checked_at + (CHECK_UP_SECONDS if upstream.up else CHECK_DOWN_SECONDS)
@@ -116,13 +118,13 @@ class Balancer:
         if self._ends_at is not None:
             self._ends_at = time.monotonic()  # the second signal ends it at once
         else:
-            self._ends_at = time.monotonic() + self._drain
-            self._forget(self._listener.fileno())
+            self._ends_at = time.monotonic() + self._drain_seconds
+            self._unwatch(self._listener.fileno())
             self._listener.close()
 
     # --- upstreams ---------------------------------------------------------------------------
 
-    def _check(self, upstream: Upstream, now: float) -> None:
+    def _check_upstream(self, upstream: Upstream, now: float) -> None:
         upstream.checked_at = now
         self._connect(upstream, good=lambda sock: sock.close(), bad=lambda: None)
 
@@ -135,9 +137,9 @@ class Balancer:
         fd = sock.fileno()
 
         def finish(code: int) -> None:
-            self._forget(fd)
+            self._unwatch(fd)
             self._deadlines.pop(fd, None)
-            self._remember(upstream, code)
+            self._record_result(upstream, code)
             if code == 0:
                 good(sock)
             else:
@@ -156,11 +158,13 @@ class Balancer:
             lambda: finish(errno.ETIMEDOUT),
         )
 
-    def _remember(self, upstream: Upstream, code: int) -> None:
+    def _record_result(self, upstream: Upstream, code: int) -> None:
         upstream.checked_at = time.monotonic()
         if upstream.up != (code == 0):
             upstream.up = code == 0
-            say(f"{upstream} is up" if upstream.up else f"{upstream} is down: {os.strerror(code)}")
+            write_message(
+                f"{upstream} is up" if upstream.up else f"{upstream} is down: {os.strerror(code)}"
+            )
 
     # --- connections -------------------------------------------------------------------------
 
@@ -179,68 +183,70 @@ class Balancer:
                 break
         # Upstreams that are up come first, in turn; the others in case they have just come back.
         order = deque(sorted(self._upstreams, key=lambda upstream: not upstream.up))
-        self._try(client, order)
+        self._try_upstreams(client, order)
 
-    def _try(self, client: socket.socket, order: deque[Upstream]) -> None:
+    def _try_upstreams(self, client: socket.socket, order: deque[Upstream]) -> None:
         if not order:
-            self._close(client)
+            self._close_client(client)
             return
         self._connect(
             order.popleft(),
-            good=lambda sock: self._join(client, sock),
-            bad=lambda: self._try(client, order),
+            good=lambda sock: self._connect_sides(client, sock),
+            bad=lambda: self._try_upstreams(client, order),
         )
 
-    def _join(self, client: socket.socket, upstream: socket.socket) -> None:
-        client_half, upstream_half = Half(client), Half(upstream)
+    def _connect_sides(self, client: socket.socket, upstream: socket.socket) -> None:
+        client_half, upstream_half = ConnectionSide(client), ConnectionSide(upstream)
         for half, peer in ((client_half, upstream_half), (upstream_half, client_half)):
             half.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             half.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._handlers[half.fd] = lambda events, h=half, p=peer: self._move(h, p, events)  # type: ignore[misc]
-            self._look(half, peer)
+            self._handlers[half.fd] = lambda events, h=half, p=peer: self._handle_events(
+                h, p, events
+            )  # type: ignore[misc]
+            self._update_registration(half, peer)
 
-    def _move(self, half: Half, peer: Half, events: int) -> None:
+    def _handle_events(self, half: ConnectionSide, peer: ConnectionSide, events: int) -> None:
         """Handles events at `half`: copies what can be copied now, in both directions."""
         half.hung_up = half.hung_up or bool(events & select.EPOLLHUP)
         try:
             if events & select.EPOLLERR:
                 raise ConnectionResetError
-            carry(half, peer)
-            carry(peer, half)
+            copy_bytes(half, peer)
+            copy_bytes(peer, half)
         except OSError:
-            self._part(half, peer)
+            self._close_sides(half, peer)
             return
-        if half.told and peer.told:
-            self._part(half, peer)
+        if half.eof_sent and peer.eof_sent:
+            self._close_sides(half, peer)
             return
-        self._look(half, peer)
-        self._look(peer, half)
+        self._update_registration(half, peer)
+        self._update_registration(peer, half)
 
-    def _look(self, half: Half, peer: Half) -> None:
-        mask: int | None = (_READ if not half.ended and not half.pending else 0) | (
+    def _update_registration(self, half: ConnectionSide, peer: ConnectionSide) -> None:
+        mask: int | None = (_READ if not half.eof_received and not half.pending else 0) | (
             _WRITE if peer.pending else 0
         )
-        if half.hung_up and (half.ended or half.pending):
+        if half.hung_up and (half.eof_received or half.pending):
             mask = None  # the kernel would report the hang-up over and over
-        if mask == half.mask:
+        if mask == half.registered_events:
             return
         if mask is None:
             self._epoll.unregister(half.fd)
-        elif half.mask is None:
+        elif half.registered_events is None:
             self._epoll.register(half.fd, mask)
         else:
             self._epoll.modify(half.fd, mask)
-        half.mask = mask
+        half.registered_events = mask
 
-    def _part(self, half: Half, peer: Half) -> None:
+    def _close_sides(self, half: ConnectionSide, peer: ConnectionSide) -> None:
         for side in (half, peer):
             del self._handlers[side.fd]
-            if side.mask is not None:
+            if side.registered_events is not None:
                 self._epoll.unregister(side.fd)
         peer.sock.close()
-        self._close(half.sock)
+        self._close_client(half.sock)
 
-    def _close(self, sock: socket.socket) -> None:
+    def _close_client(self, sock: socket.socket) -> None:
         sock.close()
         self._connections -= 1
 
@@ -248,28 +254,28 @@ class Balancer:
         self._handlers[fd] = handler
         self._epoll.register(fd, mask)
 
-    def _forget(self, fd: int) -> None:
+    def _unwatch(self, fd: int) -> None:
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
 
-def carry(source: Half, sink: Half) -> None:
+def copy_bytes(source: ConnectionSide, sink: ConnectionSide) -> None:
     """Copies bytes from source to sink without blocking, and then the source's end of file."""
     try:
-        for _ in range(_TURNS):
+        for _ in range(_CHUNKS_PER_TURN):
             if source.pending:
                 sent = sink.sock.send(source.pending)
                 source.pending = source.pending[sent:]
                 if source.pending:
                     return
-            if source.ended:
+            if source.eof_received:
                 break
-            source.pending = source.sock.recv(CHUNK)
-            source.ended = not source.pending
+            source.pending = source.sock.recv(CHUNK_BYTES)
+            source.eof_received = not source.pending
     except BlockingIOError:
         return
-    if source.ended and not source.pending and not sink.told:
-        sink.told = True
+    if source.eof_received and not source.pending and not sink.eof_sent:
+        sink.eof_sent = True
         sink.sock.shutdown(socket.SHUT_WR)
 
 
@@ -281,9 +287,9 @@ def main(arguments: Sequence[str]) -> int:
             # The listener stays in its namespace; every socket created from here on is in the new one.
             enter(options.netns)
         if options.user is not None:
-            become(options.user)
-    except BadUse as problem:
-        say(f"balancer: {problem}")
+            drop_root(options.user)
+    except UsageError as problem:
+        write_message(f"balancer: {problem}")
         return 2
     waker, wakeup = socket.socketpair()
     waker.setblocking(False)
@@ -296,7 +302,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-class Options:
+class BalancerOptions:
     def __init__(self) -> None:
         self.listen: Address | None = None
         self.upstreams: list[Address] = []
@@ -305,9 +311,9 @@ class Options:
         self.drain = 5.0
 
 
-def read_options(arguments: Sequence[str]) -> Options:
+def read_options(arguments: Sequence[str]) -> BalancerOptions:
     """Parses `--name value` and `--name=value`. argparse would cost a megabyte and ten milliseconds."""
-    options, remaining = Options(), list(arguments)
+    options, remaining = BalancerOptions(), list(arguments)
     while remaining:
         name, equals, value = remaining.pop(0).partition("=")
         if not equals:
@@ -324,22 +330,22 @@ def read_options(arguments: Sequence[str]) -> Options:
             case "--drain":
                 options.drain = read_seconds(value)
             case _:
-                raise BadUse(f"no such option: {name}")
+                raise UsageError(f"no such option: {name}")
     if options.listen is None or not options.upstreams:
-        raise BadUse("--listen HOST:PORT and at least one --upstream HOST:PORT are needed")
+        raise UsageError("--listen HOST:PORT and at least one --upstream HOST:PORT are needed")
     return options
 
 
 def read_address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit():
-        raise BadUse(f"not a HOST:PORT: {text!r}")
+        raise UsageError(f"not a HOST:PORT: {text!r}")
     return host.strip("[]"), int(port)
 
 
 def read_user(text: str) -> int:
     if not text.isdigit():
-        raise BadUse(f"not the number of a user: {text!r}")
+        raise UsageError(f"not the number of a user: {text!r}")
     return int(text)
 
 
@@ -347,7 +353,7 @@ def read_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadUse(f"not a number of seconds: {text!r}") from None
+        raise UsageError(f"not a number of seconds: {text!r}") from None
 
 
 def listen(address: Address | None) -> socket.socket:
@@ -359,38 +365,38 @@ def listen(address: Address | None) -> socket.socket:
         listener.bind(address)
         listener.listen(1024)
     except OSError as error:
-        raise BadUse(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from error
+        raise UsageError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from error
     return listener
 
 
 def enter(netns: str) -> None:
     if os.geteuid() != 0:
-        raise BadUse("--netns needs root")
+        raise UsageError("--netns needs root")
     try:
         file = os.open(f"{NETNS_DIRECTORY}/{netns}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise BadUse(f"no network namespace {netns!r}: {error.strerror}") from error
+        raise UsageError(f"no network namespace {netns!r}: {error.strerror}") from error
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(file, _CLONE_NEWNET) != 0:
-        raise BadUse(f"cannot enter {netns!r}: {os.strerror(ctypes.get_errno())}")
+        raise UsageError(f"cannot enter {netns!r}: {os.strerror(ctypes.get_errno())}")
     os.close(file)
 
 
-def become(user: int) -> None:
+def drop_root(user: int) -> None:
     """Drops root permanently, with all its groups."""
     try:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     except OSError as error:
-        raise BadUse(f"cannot become user {user}: {error.strerror}") from error
+        raise UsageError(f"cannot become user {user}: {error.strerror}") from error
 
 
 def family(address: Address) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
-def say(text: str) -> None:
+def write_message(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

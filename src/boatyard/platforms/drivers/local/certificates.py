@@ -9,23 +9,30 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from boatyard.pki.authority import Authority, Pem, ends_at, key_pem, new_key, public_pem
-from boatyard.platforms.drivers.local.places import LOOPBACK, first_service
-from boatyard.platforms.drivers.local.records import Record, write_durably
+from boatyard.pki.authority import (
+    Authority,
+    Pem,
+    generate_key,
+    key_to_pem,
+    public_key_to_pem,
+    read_expiry,
+)
+from boatyard.platforms.drivers.local.allocation import LOOPBACK, first_service_address
+from boatyard.platforms.drivers.local.records import ClusterRecord, write_durably
 
 RENEW_BEFORE = timedelta(days=90)
-ADMINISTRATOR = "admin"  # the user of the kubeconfig that comes with the cluster
-ADMINS = "boatyard:admins"  # the group of users for whom we issue access
-KUBELET_CLIENTS = "boatyard:kubelet-clients"
-OUR_OWN = "super-admin.pem"
+ADMIN_USER = "admin"  # the user of the kubeconfig that comes with the cluster
+ADMIN_GROUP = "boatyard:admins"  # the group of users for whom we issue access
+KUBELET_CLIENT_GROUP = "boatyard:kubelet-clients"
+SUPER_ADMIN_PEM = "super-admin.pem"
 _AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
-_PRIVATE = ("super-admin", "admin")
+_PRIVATE_NAMES = ("super-admin", "admin")
 
-Issue = Callable[[Authority, datetime], Pem]
+IssueFunction = Callable[[Authority, datetime], Pem]
 
 
 def ensure_certificates(
-    record: Record, directory: Path, *, server: str, inside: str, now: datetime
+    record: ClusterRecord, directory: Path, *, server: str, inside: str, now: datetime
 ) -> bool:
     """Creates and renews what is needed. True when something changed: its readers must read it again.
 
@@ -43,36 +50,36 @@ def ensure_certificates(
             write_durably(pki / f"{name}.key", pem.key, group=record.user)
             changed = True
     if not (pki / "sa.pub").exists():
-        key = new_key()
-        write_durably(pki / "sa.key", key_pem(key), group=record.user)
-        write_durably(pki / "sa.pub", public_pem(key), group=record.user)
-    for name, (authority, issue) in _leaves(record).items():
-        place = private if name in _PRIVATE else pki
-        if _ends_soon(place / f"{name}.crt", now):
-            pem = issue(load(pki, authority), now)
-            group = None if name in _PRIVATE else record.user
+        key = generate_key()
+        write_durably(pki / "sa.key", key_to_pem(key), group=record.user)
+        write_durably(pki / "sa.pub", public_key_to_pem(key), group=record.user)
+    for name, (authority, issue) in _list_leaf_certificates(record).items():
+        place = private if name in _PRIVATE_NAMES else pki
+        if _expires_soon(place / f"{name}.crt", now):
+            pem = issue(load_authority(pki, authority), now)
+            group = None if name in _PRIVATE_NAMES else record.user
             write_durably(place / f"{name}.key", pem.key, group=group)
             write_durably(place / f"{name}.crt", pem.certificate, group=group)
             changed = True
     # Our own client reads this file again when it changes. One file: certificate and key always match.
-    pem = read(private, "super-admin")
-    _keep(private / OUR_OWN, pem.certificate + pem.key, None)
+    pem = read_pem(private, "super-admin")
+    _write_if_changed(private / SUPER_ADMIN_PEM, pem.certificate + pem.key, None)
     ca = (pki / "ca.crt").read_bytes()
-    for name in (*_PRIVATE, "controller-manager", "scheduler"):
-        place, group = (private, None) if name in _PRIVATE else (run, record.user)
-        pem = read(private if name in _PRIVATE else pki, name)
+    for name in (*_PRIVATE_NAMES, "controller-manager", "scheduler"):
+        place, group = (private, None) if name in _PRIVATE_NAMES else (run, record.user)
+        pem = read_pem(private if name in _PRIVATE_NAMES else pki, name)
         text = make_kubeconfig(
-            server=server if name in _PRIVATE else inside,
+            server=server if name in _PRIVATE_NAMES else inside,
             name=record.wanted.name,
             user=name,
             ca=ca,
             pem=pem,
         )
-        _keep(place / f"{name}.kubeconfig", text.encode(), group)
+        _write_if_changed(place / f"{name}.kubeconfig", text.encode(), group)
     return changed
 
 
-def _keep(path: Path, content: bytes, group: int | None) -> None:
+def _write_if_changed(path: Path, content: bytes, group: int | None) -> None:
     if not path.exists() or path.read_bytes() != content:
         write_durably(path, content, group=group)
 
@@ -85,11 +92,11 @@ def make_directory(path: Path, group: int | None, *, owned: bool = False) -> Non
         os.chmod(path, 0o700 if owned else 0o750)
 
 
-def load(pki: Path, name: str) -> Authority:
-    return Authority(read(pki, name))
+def load_authority(pki: Path, name: str) -> Authority:
+    return Authority(read_pem(pki, name))
 
 
-def read(pki: Path, name: str) -> Pem:
+def read_pem(pki: Path, name: str) -> Pem:
     return Pem((pki / f"{name}.crt").read_bytes(), (pki / f"{name}.key").read_bytes())
 
 
@@ -119,14 +126,14 @@ def make_kubeconfig(*, server: str, name: str, user: str, ca: bytes, pem: Pem) -
     return json.dumps(config, indent=1) + "\n"
 
 
-def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
+def _list_leaf_certificates(record: ClusterRecord) -> dict[str, tuple[str, IssueFunction]]:
     return {
         "apiserver": ("ca", lambda ca, now: _issue_server(record, ca, now)),
         "apiserver-kubelet": (
             "ca",
             lambda ca, now: ca.issue(
                 "kube-apiserver-kubelet-client",
-                organizations=[KUBELET_CLIENTS],
+                organizations=[KUBELET_CLIENT_GROUP],
                 client=True,
                 now=now,
             ),
@@ -150,7 +157,7 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
         ),
         "admin": (
             "ca",
-            lambda ca, now: ca.issue(ADMINISTRATOR, organizations=[ADMINS], client=True, now=now),
+            lambda ca, now: ca.issue(ADMIN_USER, organizations=[ADMIN_GROUP], client=True, now=now),
         ),
         "controller-manager": (
             "ca",
@@ -163,22 +170,22 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
     }
 
 
-def _issue_server(record: Record, ca: Authority, now: datetime) -> Pem:
+def _issue_server(record: ClusterRecord, ca: Authority, now: datetime) -> Pem:
     desired = record.wanted
     names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     names += ["kubernetes.default.svc.cluster.local"]
     if desired.api_name:
         names.append(desired.api_name)
-    addresses = {LOOPBACK, first_service(desired.service_cidr)}
+    addresses = {LOOPBACK, first_service_address(desired.service_cidr)}
     addresses |= {address for address in (desired.api_address, desired.gateway) if address}
     return ca.issue(
         "kube-apiserver", names=names, addresses=sorted(addresses), server=True, now=now
     )
 
 
-def _ends_soon(path: Path, now: datetime) -> bool:
+def _expires_soon(path: Path, now: datetime) -> bool:
     try:
-        return ends_at(path.read_bytes()) - now < RENEW_BEFORE
+        return read_expiry(path.read_bytes()) - now < RENEW_BEFORE
     except (OSError, ValueError):
         return True
 

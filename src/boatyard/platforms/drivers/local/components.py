@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from boatyard.platforms.drivers.local.certificates import ADMINISTRATOR
-from boatyard.platforms.drivers.local.places import LOOPBACK
-from boatyard.platforms.drivers.local.records import Record
+from boatyard.platforms.drivers.local.allocation import LOOPBACK
+from boatyard.platforms.drivers.local.certificates import ADMIN_USER
+from boatyard.platforms.drivers.local.records import ClusterRecord
 
-HERE = "/proc/self/cwd"  # works even when the user may not enter the directories above
+WORKING_DIRECTORY = "/proc/self/cwd"  # works even when the user may not enter the directories above
 BALANCER = "balancer"
-ADMISSION = "admission.json"
+ADMISSION_FILE = "admission.json"
 API_PORT_IN_SEGMENT = 6443
-_QUOTA = 2 * 1024**3  # bytes an etcd may store
-_FORGET = ["--audit-log-maxsize=20", "--audit-log-maxbackup=2", "--audit-log-maxage=30"]
+_ETCD_QUOTA_BYTES = 2 * 1024**3  # bytes an etcd may store
+_AUDIT_LOG_FLAGS = ["--audit-log-maxsize=20", "--audit-log-maxbackup=2", "--audit-log-maxage=30"]
 
 
 @dataclass(frozen=True)
-class Component:
+class ControlPlaneComponent:
     """One process. `program` is an asset, or BALANCER for our own balancer."""
 
     name: str  # "etcd-0"
@@ -42,7 +42,7 @@ def port_names(members: int) -> Sequence[str]:
     return names
 
 
-def listener(record: Record, port: str) -> str:
+def find_listener(record: ClusterRecord, port: str) -> str:
     """Returns the name of the component that listens on this port."""
     kind, _, number = port.partition("-")
     if kind == "peer":
@@ -52,11 +52,11 @@ def listener(record: Record, port: str) -> str:
     return "kube-apiserver-0" if not balancers(record) else "balancer"
 
 
-def server_url(record: Record) -> str:
+def server_url(record: ClusterRecord) -> str:
     return f"https://{LOOPBACK}:{record.ports['api']}"
 
 
-def inner_url(record: Record) -> str:
+def internal_url(record: ClusterRecord) -> str:
     """Returns the API's URL for the cluster's own components: those in a segment cannot reach our loopback."""
     if not record.real:
         return server_url(record)
@@ -64,15 +64,15 @@ def inner_url(record: Record) -> str:
     return f"https://{address}:{port}"
 
 
-def etcds(record: Record) -> list[Component]:
+def etcds(record: ClusterRecord) -> list[ControlPlaneComponent]:
     return [_etcd(record, number) for number in range(record.members)]
 
 
-def api_servers(record: Record) -> list[Component]:
+def api_servers(record: ClusterRecord) -> list[ControlPlaneComponent]:
     return [_api_server(record, number) for number in range(record.members)]
 
 
-def balancers(record: Record) -> list[Component]:
+def balancers(record: ClusterRecord) -> list[ControlPlaneComponent]:
     """Returns the balancer that is needed in front of several API servers, or of one in its own network namespace."""
     upstreams = [f"{address}:{port}" for address, port in api_addresses(record)]
     if len(upstreams) == 1 and not record.real:
@@ -80,13 +80,13 @@ def balancers(record: Record) -> list[Component]:
     arguments = [f"--listen={LOOPBACK}:{record.ports['api']}"]
     arguments += [f"--upstream={upstream}" for upstream in upstreams]
     if record.real:
-        arguments.append(f"--netns={segment(record)}")
+        arguments.append(f"--netns={segment_namespace(record)}")
     if record.user is not None:
         arguments.append(f"--user={record.user}")
-    return [Component("balancer", BALANCER, tuple(arguments), {})]
+    return [ControlPlaneComponent("balancer", BALANCER, tuple(arguments), {})]
 
 
-def controllers(record: Record) -> list[Component]:
+def controllers(record: ClusterRecord) -> list[ControlPlaneComponent]:
     """Returns the components that are started once the API answers: without it a controller manager exits."""
     processes = []
     for number in range(record.members):
@@ -94,17 +94,17 @@ def controllers(record: Record) -> list[Component]:
     return processes
 
 
-def segment(record: Record) -> str:
+def segment_namespace(record: ClusterRecord) -> str:
     """Returns the name of the network namespace of a cluster with real nodes."""
     return f"by-{record.slug}"
 
 
-def gateway(record: Record) -> str:
+def gateway(record: ClusterRecord) -> str:
     """Returns the API's address on the segment."""
     return record.wanted.gateway
 
 
-def api_addresses(record: Record) -> list[tuple[str, int]]:
+def api_addresses(record: ClusterRecord) -> list[tuple[str, int]]:
     if record.real:
         return [(gateway(record), API_PORT_IN_SEGMENT + n) for n in range(record.members)]
     if record.members == 1:
@@ -120,47 +120,49 @@ def member_name(number: int) -> str:
     return f"m{number}"
 
 
-def peer_url(record: Record, number: int) -> str:
+def peer_url(record: ClusterRecord, number: int) -> str:
     if record.members == 1:
         return "http://localhost:2380"  # unused: a single member has no peers
     return f"https://{LOOPBACK}:{record.ports[f'peer-{number}']}"
 
 
-def initial_cluster(record: Record) -> str:
+def initial_cluster(record: ClusterRecord) -> str:
     pairs = (f"{member_name(n)}={peer_url(record, n)}" for n in range(record.members))
     return ",".join(pairs)
 
 
-def _etcd(record: Record, number: int) -> Component:
+def _etcd(record: ClusterRecord, number: int) -> ControlPlaneComponent:
     arguments = [
         f"--name={member_name(number)}",
-        f"--data-dir={HERE}/var/etcd-{number}",
-        f"--listen-client-urls=unix://{HERE}/{etcd_socket(number)}",
+        f"--data-dir={WORKING_DIRECTORY}/var/etcd-{number}",
+        f"--listen-client-urls=unix://{WORKING_DIRECTORY}/{etcd_socket(number)}",
         "--advertise-client-urls=http://localhost:2379",
         f"--initial-advertise-peer-urls={peer_url(record, number)}",
         f"--initial-cluster={initial_cluster(record)}",
         f"--initial-cluster-token={record.slug}",
-        f"--quota-backend-bytes={_QUOTA}",
+        f"--quota-backend-bytes={_ETCD_QUOTA_BYTES}",
         "--watch-progress-notify-interval=5s",  # so that watches of quiet kinds have bookmarks
         "--log-level=warn",
     ]
     if record.members == 1:
-        arguments.append(f"--listen-peer-urls=unix://{HERE}/var/peer-{number}.sock")
+        arguments.append(f"--listen-peer-urls=unix://{WORKING_DIRECTORY}/var/peer-{number}.sock")
     else:
         arguments += [
             f"--listen-peer-urls={peer_url(record, number)}",
             "--peer-client-cert-auth=true",
-            f"--peer-trusted-ca-file={HERE}/pki/etcd-ca.crt",
-            f"--peer-cert-file={HERE}/pki/etcd-peer.crt",
-            f"--peer-key-file={HERE}/pki/etcd-peer.key",
+            f"--peer-trusted-ca-file={WORKING_DIRECTORY}/pki/etcd-ca.crt",
+            f"--peer-cert-file={WORKING_DIRECTORY}/pki/etcd-peer.crt",
+            f"--peer-key-file={WORKING_DIRECTORY}/pki/etcd-peer.key",
         ]
-    return Component(f"etcd-{number}", "etcd", tuple(arguments), {})
+    return ControlPlaneComponent(f"etcd-{number}", "etcd", tuple(arguments), {})
 
 
-def _api_server(record: Record, number: int) -> Component:
+def _api_server(record: ClusterRecord, number: int) -> ControlPlaneComponent:
     desired = record.wanted
     address, port = api_addresses(record)[number]
-    sockets = ",".join(f"unix://{HERE}/{etcd_socket(n)}" for n in range(record.members))
+    sockets = ",".join(
+        f"unix://{WORKING_DIRECTORY}/{etcd_socket(n)}" for n in range(record.members)
+    )
     arguments = [
         f"--etcd-servers={sockets}",
         f"--bind-address={address}",
@@ -170,76 +172,80 @@ def _api_server(record: Record, number: int) -> Component:
         f"--endpoint-reconciler-type={'lease' if record.real else 'none'}",
         f"--service-cluster-ip-range={desired.service_cidr}",
         "--authorization-mode=Node,RBAC,ABAC",
-        f"--authorization-policy-file={HERE}/administrator.jsonl",
+        f"--authorization-policy-file={WORKING_DIRECTORY}/administrator.jsonl",
         "--anonymous-auth=false",
         "--allow-privileged=true",
         "--enable-admission-plugins=NodeRestriction",
-        *([f"--admission-control-config-file={HERE}/{ADMISSION}"] if record.real else []),
+        *(
+            [f"--admission-control-config-file={WORKING_DIRECTORY}/{ADMISSION_FILE}"]
+            if record.real
+            else []
+        ),
         "--profiling=false",
-        f"--client-ca-file={HERE}/pki/ca.crt",
-        f"--tls-cert-file={HERE}/pki/apiserver.crt",
-        f"--tls-private-key-file={HERE}/pki/apiserver.key",
-        f"--kubelet-certificate-authority={HERE}/pki/ca.crt",
-        f"--kubelet-client-certificate={HERE}/pki/apiserver-kubelet.crt",
-        f"--kubelet-client-key={HERE}/pki/apiserver-kubelet.key",
+        f"--client-ca-file={WORKING_DIRECTORY}/pki/ca.crt",
+        f"--tls-cert-file={WORKING_DIRECTORY}/pki/apiserver.crt",
+        f"--tls-private-key-file={WORKING_DIRECTORY}/pki/apiserver.key",
+        f"--kubelet-certificate-authority={WORKING_DIRECTORY}/pki/ca.crt",
+        f"--kubelet-client-certificate={WORKING_DIRECTORY}/pki/apiserver-kubelet.crt",
+        f"--kubelet-client-key={WORKING_DIRECTORY}/pki/apiserver-kubelet.key",
         # A simulated node has no kubelet and no ExternalIP: requests for logs fail at once, without a connection.
         f"--kubelet-preferred-address-types={'InternalIP' if record.real else 'ExternalIP'}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-        f"--service-account-key-file={HERE}/pki/sa.pub",
-        f"--service-account-signing-key-file={HERE}/pki/sa.key",
-        f"--requestheader-client-ca-file={HERE}/pki/front-proxy-ca.crt",
+        f"--service-account-key-file={WORKING_DIRECTORY}/pki/sa.pub",
+        f"--service-account-signing-key-file={WORKING_DIRECTORY}/pki/sa.key",
+        f"--requestheader-client-ca-file={WORKING_DIRECTORY}/pki/front-proxy-ca.crt",
         "--requestheader-allowed-names=front-proxy-client",
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        f"--proxy-client-cert-file={HERE}/pki/front-proxy-client.crt",
-        f"--proxy-client-key-file={HERE}/pki/front-proxy-client.key",
-        f"--encryption-provider-config={HERE}/encryption.json",
-        f"--audit-policy-file={HERE}/audit-policy.json",
-        f"--audit-log-path={HERE}/var/audit-{number}.log",
-        *_FORGET,
+        f"--proxy-client-cert-file={WORKING_DIRECTORY}/pki/front-proxy-client.crt",
+        f"--proxy-client-key-file={WORKING_DIRECTORY}/pki/front-proxy-client.key",
+        f"--encryption-provider-config={WORKING_DIRECTORY}/encryption.json",
+        f"--audit-policy-file={WORKING_DIRECTORY}/audit-policy.json",
+        f"--audit-log-path={WORKING_DIRECTORY}/var/audit-{number}.log",
+        *_AUDIT_LOG_FLAGS,
         # Without it, open watches delay its end for as long as somebody watches.
         "--shutdown-watch-termination-grace-period=1s",
         "--v=0",
     ]
-    return Component(f"kube-apiserver-{number}", "kube-apiserver", tuple(arguments), {})
+    return ControlPlaneComponent(f"kube-apiserver-{number}", "kube-apiserver", tuple(arguments), {})
 
 
-def _controller_manager(record: Record, number: int) -> Component:
+def _controller_manager(record: ClusterRecord, number: int) -> ControlPlaneComponent:
     arguments = [
-        f"--kubeconfig={HERE}/controller-manager.kubeconfig",
-        f"--root-ca-file={HERE}/pki/ca.crt",
-        f"--service-account-private-key-file={HERE}/pki/sa.key",
-        f"--cluster-signing-cert-file={HERE}/pki/ca.crt",
-        f"--cluster-signing-key-file={HERE}/pki/ca.key",
+        f"--kubeconfig={WORKING_DIRECTORY}/controller-manager.kubeconfig",
+        f"--root-ca-file={WORKING_DIRECTORY}/pki/ca.crt",
+        f"--service-account-private-key-file={WORKING_DIRECTORY}/pki/sa.key",
+        f"--cluster-signing-cert-file={WORKING_DIRECTORY}/pki/ca.crt",
+        f"--cluster-signing-key-file={WORKING_DIRECTORY}/pki/ca.key",
         "--use-service-account-credentials=true",
         "--allocate-node-cidrs=false",
         # With the default of 20 a new cluster has its service accounts four seconds later.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        *_electing(record),
+        *_leader_election_flags(record),
     ]
-    return Component(
+    return ControlPlaneComponent(
         f"kube-controller-manager-{number}", "kube-controller-manager", tuple(arguments), {}
     )
 
 
-def _scheduler(record: Record, number: int) -> Component:
+def _scheduler(record: ClusterRecord, number: int) -> ControlPlaneComponent:
     arguments = [
-        f"--kubeconfig={HERE}/scheduler.kubeconfig",
+        f"--kubeconfig={WORKING_DIRECTORY}/scheduler.kubeconfig",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        *_electing(record),
+        *_leader_election_flags(record),
     ]
-    return Component(f"kube-scheduler-{number}", "kube-scheduler", tuple(arguments), {})
+    return ControlPlaneComponent(f"kube-scheduler-{number}", "kube-scheduler", tuple(arguments), {})
 
 
-def _electing(record: Record) -> list[str]:
+def _leader_election_flags(record: ClusterRecord) -> list[str]:
     leader = "true" if record.members > 1 else "false"
     return [f"--leader-elect={leader}", "--secure-port=0", "--profiling=false"]
 
 
-def encryption_config(record: Record) -> bytes:
+def encryption_config(record: ClusterRecord) -> bytes:
     """Renders the encryption config: writes use the newest key; all keys, and no encryption, can be read."""
     keys = [
         {"name": f"key-{len(record.encryption_keys) - place}", "secret": secret}
@@ -269,7 +275,7 @@ def administrator_policy() -> bytes:
     policy = {
         "apiVersion": "abac.authorization.kubernetes.io/v1beta1",
         "kind": "Policy",
-        "spec": {"user": ADMINISTRATOR, **everything},
+        "spec": {"user": ADMIN_USER, **everything},
     }
     return json.dumps(policy).encode() + b"\n"
 

@@ -7,21 +7,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from boatyard.model.outcome import Outcome, Owned
-from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
-from boatyard.processes.calling import SocketCaller
+from boatyard.model.outcome import Outcome, OwnedObject
+from boatyard.platforms.port import (
+    ClusterAccess,
+    DesiredCluster,
+    DesiredNode,
+    ObservedCluster,
+    ObservedNode,
+    RestMode,
+)
+from boatyard.processes.socket_client import SocketClient
 
-ANSWER_SECONDS = 25.0  # a verb waits a moment for its result, and an API server may be busy
+CALL_SECONDS = 25.0  # a verb waits a moment for its result, and an API server may be busy
 
 
-class KeeperClient(SocketCaller):
-    what = "the keeper of local clusters"
+class KeeperClient(SocketClient):
+    peer_name = "the keeper of local clusters"
 
-    def __init__(self, socket_path: Path, *, timeout: float = ANSWER_SECONDS) -> None:
+    def __init__(self, socket_path: Path, *, timeout: float = CALL_SECONDS) -> None:
         super().__init__(socket_path, timeout=timeout)
 
 
-class KeeperCalls(Protocol):
+class KeeperConnection(Protocol):
     async def call(self, verb: str, /, **args: Any) -> Any:
         """Calls one verb of the keeper and returns its result."""
 
@@ -32,7 +39,7 @@ class LocalPlatform:
     The connection is shared and closed by its owner.
     """
 
-    def __init__(self, keeper: KeeperCalls, hub: str) -> None:
+    def __init__(self, keeper: KeeperConnection, hub: str) -> None:
         self._keeper = keeper
         self._hub = hub
 
@@ -42,7 +49,7 @@ class LocalPlatform:
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
         return True
 
-    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: DesiredCluster) -> Outcome:
         return await self._act(
             "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(desired)
         )
@@ -50,7 +57,7 @@ class LocalPlatform:
     async def release_cluster(self, key: str) -> Outcome:
         return await self._act("release_cluster", key=key)
 
-    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+    async def ensure_node(self, key: str, cluster_key: str, node: DesiredNode) -> Outcome:
         return await self._act(
             "ensure_node", key=key, cluster_key=cluster_key, node=dataclasses.asdict(node)
         )
@@ -74,22 +81,22 @@ class LocalPlatform:
         )
         return chosen
 
-    async def observe(self, cluster_key: str) -> ClusterSeen:
+    async def observe(self, cluster_key: str) -> ObservedCluster:
         state = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
         if not state["exists"]:
-            return ClusterSeen(exists=False)
-        return ClusterSeen(
+            return ObservedCluster(exists=False)
+        return ObservedCluster(
             exists=True,
             available=state["available"],
             degraded=state["degraded"],
             version=state["version"],
             message=state["message"],
-            rest=Rest(state["rest"]),
-            nodes=tuple(NodeSeen(*node) for node in state["nodes"]),
+            rest=RestMode(state["rest"]),
+            nodes=tuple(ObservedNode(*node) for node in state["nodes"]),
         )
 
-    async def access(self, cluster_key: str) -> Access:
-        return Access(**await self._keeper.call("keeper.access", cluster_key=cluster_key))
+    async def access(self, cluster_key: str) -> ClusterAccess:
+        return ClusterAccess(**await self._keeper.call("keeper.access", cluster_key=cluster_key))
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
         return await self._act("ensure_backup", key=key, cluster_key=cluster_key, folder=folder)
@@ -97,9 +104,9 @@ class LocalPlatform:
     async def release_backup(self, key: str) -> Outcome:
         return await self._act("release_backup", key=key)
 
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+    async def list_owned(self, prefix: str = "") -> Sequence[OwnedObject]:
         rows = await self._keeper.call("keeper.list_owned", hub=self._hub, prefix=prefix)
-        return [Owned(key=key, kind=kind, name=name) for key, kind, name in rows]
+        return [OwnedObject(key=key, kind=kind, name=name) for key, kind, name in rows]
 
     async def close(self) -> None:
         return None

@@ -19,26 +19,31 @@ import msgspec
 
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.platforms.drivers.local import components, places
+from boatyard.platforms.drivers.local import allocation, components
 from boatyard.platforms.drivers.local.backups import Backups, read_backup
 from boatyard.platforms.drivers.local.control_plane import ControlPlane
-from boatyard.platforms.drivers.local.crew import end_strays
-from boatyard.platforms.drivers.local.household import Household, NodeFollower
-from boatyard.platforms.drivers.local.nodes.draining import Candidate, choose_leaving
+from boatyard.platforms.drivers.local.local_cluster import LocalCluster, NodeBackend
+from boatyard.platforms.drivers.local.nodes.node_drain import Candidate, choose_leaving
+from boatyard.platforms.drivers.local.process_supervisor import kill_orphans
 from boatyard.platforms.drivers.local.real_nodes import RealNodes
-from boatyard.platforms.drivers.local.records import NodeRecord, Record, Records, slug_of
-from boatyard.platforms.drivers.local.rush import Rush
+from boatyard.platforms.drivers.local.records import (
+    ClusterRecord,
+    ClusterRecords,
+    NodeRecord,
+    slug_of,
+)
+from boatyard.platforms.drivers.local.startup_throttle import StartupThrottle
 from boatyard.platforms.drivers.local.versions import check_step
-from boatyard.platforms.port import API_ANSWERS, ClusterWanted, NodeWanted, Rest
+from boatyard.platforms.port import API_ANSWERS, DesiredCluster, DesiredNode, RestMode
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 3.0  # seconds a verb waits for its result before it returns Waiting
+RESULT_WAIT_SECONDS = 3.0  # seconds a verb waits for its result before it returns Waiting
 LOOK_AGAIN = 0.1
 DRAIN_SECONDS = 300.0  # after that a node leaves in spite of disruption budgets
 
 
-class Programs(Protocol):
+class ProgramFinder(Protocol):
     """Finds the installed programs; implemented by `boatyard.assets`."""
 
     def versions(self) -> tuple[str, ...]: ...
@@ -47,53 +52,59 @@ class Programs(Protocol):
 
 
 class Keeper:
-    def __init__(self, directory: Path, *, programs: Programs, follow: NodeFollower) -> None:
+    def __init__(
+        self, directory: Path, *, programs: ProgramFinder, node_backend: NodeBackend
+    ) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self._programs = programs
-        self._follow = follow
+        self._node_backend = node_backend
         self._mark = hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
-        self.records = Records(directory / "clusters")
-        self._houses: dict[str, Household] = {}
-        self._told: set[str] = set()  # slugs whose failed upgrade has been reported once
+        self.records = ClusterRecords(directory / "clusters")
+        self._clusters: dict[str, LocalCluster] = {}
+        self._reported_failures: set[str] = (
+            set()
+        )  # slugs whose failed upgrade has been reported once
         self._backups = Backups(directory / "backups")
-        self._rush = Rush()
+        self._throttle = StartupThrottle()
 
     async def start(self) -> None:
         """Resumes every recorded cluster. Kills processes of clusters without a record."""
         known_slugs = {*self.records.unreadable, *(record.slug for record in self.records)}
-        await asyncio.to_thread(end_strays, self._mark, known_slugs)
+        await asyncio.to_thread(kill_orphans, self._mark, known_slugs)
         for record in self.records:
-            self._open(record)
+            self._open_cluster(record)
 
     async def close(self, *, stop: bool) -> None:
         """Closes all clusters. They run on, unless `stop`: then the next keeper starts them again."""
-        await asyncio.gather(*(cluster.close(stop=stop) for cluster in self._houses.values()))
+        await asyncio.gather(*(cluster.close(stop=stop) for cluster in self._clusters.values()))
 
-    def _open(self, record: Record) -> Household:
+    def _open_cluster(self, record: ClusterRecord) -> LocalCluster:
         plane = ControlPlane(
             record.slug,
             self.records,
             mark=self._mark,
             program=self._programs.program,
-            backup_place=self._backups.place,
-            rush=self._rush,
+            backup_place=self._backups.directory_of,
+            throttle=self._throttle,
         )
         real = (
             RealNodes(plane, mark=self._mark, program=self._programs.program)
             if record.real
             else None
         )
-        cluster = Household(plane, self._follow, real=real, on_gone=lambda: self._gone(cluster))
-        self._houses[record.slug] = cluster
+        cluster = LocalCluster(
+            plane, self._node_backend, real=real, on_gone=lambda: self._remove_cluster(cluster)
+        )
+        self._clusters[record.slug] = cluster
         cluster.start()
         return cluster
 
-    def _gone(self, cluster: Household) -> None:
+    def _remove_cluster(self, cluster: LocalCluster) -> None:
         slug = cluster.plane.slug
-        if self._houses.get(slug) is cluster:  # not one that was ordered anew meanwhile
-            del self._houses[slug]
-            self._told.discard(slug)
+        if self._clusters.get(slug) is cluster:  # not one that was ordered anew meanwhile
+            del self._clusters[slug]
+            self._reported_failures.discard(slug)
 
     # --- verbs: clusters ---------------------------------------------------------------------
 
@@ -101,36 +112,38 @@ class Keeper:
         return {"versions": list(self._programs.versions()), "pid": os.getpid()}
 
     async def ensure_cluster(self, key: str, hub: str, wanted: dict[str, Any]) -> Outcome:
-        desired = _with_ranges(msgspec.convert(wanted, ClusterWanted))
+        desired = _with_default_ranges(msgspec.convert(wanted, DesiredCluster))
         record = self.records.find(key)
         if record is not None and record.leaving:
             return Waiting("The cluster is still being removed.", LOOK_AGAIN)
-        self._check(desired, record)
+        self._check_request(desired, record)
         if record is None:
-            record = self._create(key, hub, desired)
+            record = self._create_record(key, hub, desired)
         elif record.wanted != desired:
             record = self.records.save(msgspec.structs.replace(record, wanted=desired))
-        plane = self._houses[record.slug].plane
+        plane = self._clusters[record.slug].plane
         if record.failed_version == desired.version != record.version:
-            self._tell_failure(record)
-        failure, was_listening = plane.wake(), plane.listening
-        await self._until(
+            self._report_failed_upgrade(record)
+        failure, was_listening = plane.wake(), plane.is_listening
+        await self._wait_until(
             plane,
-            lambda: plane.settled or failure() is not None or plane.listening != was_listening,
+            lambda: (
+                plane.is_settled or failure() is not None or plane.is_listening != was_listening
+            ),
         )
-        if not plane.settled and failure() is None:
-            reason = API_ANSWERS if plane.listening else "Waiting"
+        if not plane.is_settled and failure() is None:
+            reason = API_ANSWERS if plane.is_listening else "Waiting"
             return Waiting(
                 plane.message or "The control plane is starting.", LOOK_AGAIN, reason=reason
             )
         record = plane.record
         if record.failed_version == desired.version != record.version:
-            self._tell_failure(record)
+            self._report_failed_upgrade(record)
         if (error := failure()) is not None:
             raise error
         return Done({"version": record.version})
 
-    def _check(self, desired: ClusterWanted, record: Record | None) -> None:
+    def _check_request(self, desired: DesiredCluster, record: ClusterRecord | None) -> None:
         offered = self._programs.versions()
         if desired.version not in offered:
             choices = ", ".join(offered) or "none; run `boatyard assets install`"
@@ -142,65 +155,65 @@ class Keeper:
             check_step(record.upgrading or record.version, desired.version)
         last_restore = record.restored if record is not None else ""
         if desired.restore is not None and desired.restore.request != last_restore:
-            backup = read_backup(self._backups.place(desired.restore.backup_key))
+            backup = read_backup(self._backups.directory_of(desired.restore.backup_key))
             running = record.version if record is not None and record.version else desired.version
             check_step(backup.version, running)
-        if record is None and is_real(desired):
-            self._follow.check_real()
+        if record is None and has_real_nodes(desired):
+            self._node_backend.check_real_nodes()
 
-    def _tell_failure(self, record: Record) -> None:
+    def _report_failed_upgrade(self, record: ClusterRecord) -> None:
         """Refuses once with the failed version; the next call clears it, so that the upgrade is tried again."""
-        if record.slug in self._told:
-            self._told.discard(record.slug)
+        if record.slug in self._reported_failures:
+            self._reported_failures.discard(record.slug)
             self.records.save(msgspec.structs.replace(record, failed_version=""))
             return
-        self._told.add(record.slug)
+        self._reported_failures.add(record.slug)
         raise Refused(
             f"version {record.failed_version} did not come up; the cluster runs {record.version} as before",
             reason="UpgradeFailed",
         )
 
-    def _create(self, key: str, hub: str, desired: ClusterWanted) -> Record:
+    def _create_record(self, key: str, hub: str, desired: DesiredCluster) -> ClusterRecord:
         slug = slug_of(key)
         members = 3 if desired.settings.get("control_planes") == "3" else 1
-        record = Record(
+        record = ClusterRecord(
             key=key,
             slug=slug,
             hub=hub,
             wanted=desired,
-            user=places.choose_user(
+            user=allocation.choose_user(
                 self._directory, slug, {record.user for record in self.records}
             ),
-            ports=places.choose_ports(
+            ports=allocation.choose_ports(
                 components.port_names(members),
-                self.records.ports_taken,
+                self.records.used_ports,
                 seed=f"{self._directory}/{slug}",
             ),
             members=members,
-            real=is_real(desired),
+            real=has_real_nodes(desired),
             made_at=_wall(),
         )
         self.records.save(record)
-        self._open(record)
+        self._open_cluster(record)
         return record
 
     async def release_cluster(self, key: str) -> Outcome:
         record = self.records.find(key)
         if record is None:
             return Done()
-        cluster = self._houses[record.slug]
+        cluster = self._clusters[record.slug]
         if not record.leaving:
             self.records.save(msgspec.structs.replace(record, leaving=True))
         cluster.plane.wake()
-        removed = await self._until(cluster.plane, lambda: self.records.find(key) is None)
+        removed = await self._wait_until(cluster.plane, lambda: self.records.find(key) is None)
         return Done() if removed else Waiting("The control plane is being removed.", LOOK_AGAIN)
 
     async def observe(self, cluster_key: str) -> dict[str, Any]:
         record = self.records.find(cluster_key)
         if record is None:
             return {"exists": False}
-        cluster = self._houses[record.slug]
-        plane, nodes = cluster.plane, cluster.seen()
+        cluster = self._clusters[record.slug]
+        plane, nodes = cluster.plane, cluster.node_states()
         lost = any(node.joined and not node.ready for node in nodes.values())
         message = plane.message
         if plane.available and not message and lost:
@@ -211,7 +224,7 @@ class Keeper:
             "degraded": plane.available and lost,
             "version": record.version,
             "message": message,
-            "rest": record.wanted.rest if plane.gone_to_rest else Rest.AWAKE,
+            "rest": record.wanted.rest if plane.is_resting else RestMode.AWAKE,
             "nodes": [
                 (node.slot, node.node_set, nodes[key].ready, nodes[key].message)
                 for key, node in record.nodes.items()
@@ -222,7 +235,7 @@ class Keeper:
         record = self.records.find(cluster_key)
         if record is None or record.leaving or not record.version:
             raise NotFound("there is no access to the cluster yet")
-        private = self.records.place(record.slug) / "private"
+        private = self.records.directory_of(record.slug) / "private"
         return {
             "api_url": components.server_url(record),
             "console_url": "",
@@ -243,12 +256,12 @@ class Keeper:
     async def processes(self, cluster_key: str) -> dict[str, int]:
         """Returns the pids of a cluster's components, for people and tests."""
         record = self.records.find(cluster_key)
-        return {} if record is None else self._houses[record.slug].plane.crew.pids()
+        return {} if record is None else self._clusters[record.slug].plane.supervisor.pids()
 
     # --- verbs: nodes ------------------------------------------------------------------------
 
     async def ensure_node(self, key: str, cluster_key: str, node: dict[str, Any]) -> Outcome:
-        desired = msgspec.convert(node, NodeWanted)
+        desired = msgspec.convert(node, DesiredNode)
         record = self.records.find(cluster_key)
         if record is None or record.leaving:
             raise Unavailable("the cluster to join is not there", reason="NoCluster")
@@ -274,16 +287,16 @@ class Keeper:
                     next_number=max(record.next_number, number + 1),
                 )
             )
-        cluster = self._houses[record.slug]
+        cluster = self._clusters[record.slug]
         cluster.nodes_changed()
-        if await cluster.wait_ready(key, PATIENCE):
+        if await cluster.wait_ready(key, RESULT_WAIT_SECONDS):
             return Done()
-        state = cluster.seen()[key]
+        state = cluster.node_states()[key]
         reason = "HostDoesNotAnswer" if state.joined else "Waiting"
         return Waiting(state.message or "A node is joining.", LOOK_AGAIN, reason=reason)
 
-    def _check_node(self, record: Record, key: str, desired: NodeWanted) -> None:
-        holder = self.records.holder_of(desired.host)
+    def _check_node(self, record: ClusterRecord, key: str, desired: DesiredNode) -> None:
+        holder = self.records.find_node_by_host(desired.host)
         if holder is not None and holder.key != key:
             raise Refused("the host is a node under another key", reason="HeldByAnother")
         for node in record.nodes.values():
@@ -302,11 +315,11 @@ class Keeper:
         node = record.nodes.get(key)
         if node is None:
             return Done()
-        cluster = self._houses[record.slug]
+        cluster = self._clusters[record.slug]
         if not node.leaving_since:
             node = msgspec.structs.replace(node, leaving_since=_wall())
             self.records.save(msgspec.structs.replace(record, nodes={**record.nodes, key: node}))
-        asleep = record.wanted.rest != Rest.AWAKE
+        asleep = record.wanted.rest != RestMode.AWAKE
         if drain and not record.leaving and not asleep:
             late = _wall() - node.leaving_since > DRAIN_SECONDS
             outcome = await cluster.drain(node, late=late)
@@ -319,7 +332,7 @@ class Keeper:
         remaining_nodes = {other: node for other, node in record.nodes.items() if other != key}
         self.records.save(msgspec.structs.replace(record, nodes=remaining_nodes))
         cluster.nodes_changed()
-        await cluster.forget_strays()
+        await cluster.delete_orphan_nodes()
         return Done()
 
     async def choose_leaving(
@@ -328,7 +341,7 @@ class Keeper:
         record = self.records.find(cluster_key)
         if record is None:
             return choose_leaving(slots, count, {})
-        states = self._houses[record.slug].seen()
+        states = self._clusters[record.slug].node_states()
         candidates = {
             node.slot: Candidate(states[key], node.made_at) for key, node in record.nodes.items()
         }
@@ -337,7 +350,7 @@ class Keeper:
     # --- verbs: backups ----------------------------------------------------------------------
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
-        async with self._backups.one(key):
+        async with self._backups.get_lock(key):
             backup = self._backups.find(key)
             if backup is None:
                 record = self.records.find(cluster_key)
@@ -345,15 +358,15 @@ class Keeper:
                     raise Unavailable(
                         "the cluster to be backed up is not there", reason="NoCluster"
                     )
-                plane = self._houses[record.slug].plane
-                if record.wanted.rest != Rest.AWAKE or not plane.available:
+                plane = self._clusters[record.slug].plane
+                if record.wanted.rest != RestMode.AWAKE or not plane.available:
                     raise Unavailable(
                         "the cluster does not answer; resume it first", reason="Resting"
                     )
                 backup = await self._backups.take(key, plane, folder, now=_wall())
             return Done(
                 {
-                    "place": str(self._backups.place(key).resolve()),
+                    "place": str(self._backups.directory_of(key).resolve()),
                     "bytes": str(backup.bytes),
                     "sha256": backup.sha256,
                     "version": backup.version,
@@ -361,21 +374,21 @@ class Keeper:
             )
 
     async def release_backup(self, key: str) -> Outcome:
-        async with self._backups.one(key):
+        async with self._backups.get_lock(key):
             await asyncio.to_thread(self._backups.remove, key)
         return Done()
 
-    async def _until(self, plane: ControlPlane, is_reached: Callable[[], bool]) -> bool:
+    async def _wait_until(self, plane: ControlPlane, is_reached: Callable[[], bool]) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(RESULT_WAIT_SECONDS):
                 while not is_reached():
-                    await plane.changed()
+                    await plane.wait_changed()
         except TimeoutError:
             return is_reached()
         return True
 
 
-def is_real(desired: ClusterWanted) -> bool:
+def has_real_nodes(desired: DesiredCluster) -> bool:
     """Whether the cluster has real nodes: the tenant's parameter decides, then the template's setting."""
     node_kind = desired.parameters.get("nodes") or desired.settings.get("nodes") or "simulated"
     if node_kind not in ("real", "simulated"):
@@ -383,11 +396,11 @@ def is_real(desired: ClusterWanted) -> bool:
     return node_kind == "real"
 
 
-def _with_ranges(desired: ClusterWanted) -> ClusterWanted:
+def _with_default_ranges(desired: DesiredCluster) -> DesiredCluster:
     return dataclasses.replace(
         desired,
-        pod_cidr=desired.pod_cidr or places.POD_CIDR,
-        service_cidr=desired.service_cidr or places.SERVICE_CIDR,
+        pod_cidr=desired.pod_cidr or allocation.POD_CIDR,
+        service_cidr=desired.service_cidr or allocation.SERVICE_CIDR,
     )
 
 

@@ -16,29 +16,36 @@ from typing import Any
 from boatyard.kube.kinds import NODES
 from boatyard.model.errors import BoatyardError
 from boatyard.pki.authority import Pem
-from boatyard.platforms.drivers.local import components, places, real
-from boatyard.platforms.drivers.local.certificates import load, make_kubeconfig
+from boatyard.platforms.drivers.local import allocation, components, real
+from boatyard.platforms.drivers.local.certificates import load_authority, make_kubeconfig
 from boatyard.platforms.drivers.local.control_plane import ControlPlane
-from boatyard.platforms.drivers.local.crew import FindProgram
-from boatyard.platforms.drivers.local.ground import Ground
+from boatyard.platforms.drivers.local.node_hooks import NodeHooks
 from boatyard.platforms.drivers.local.nodes.spec import NodeState
-from boatyard.platforms.drivers.local.records import NodeRecord, Record
-from boatyard.processes.marked import Marked, ProcessSpec, find, start
+from boatyard.platforms.drivers.local.process_supervisor import FindProgram
+from boatyard.platforms.drivers.local.records import ClusterRecord, NodeRecord
+from boatyard.processes.marked_processes import (
+    MarkedProcess,
+    ProcessSpec,
+    find_processes,
+    start_process,
+)
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-STARTING_SECONDS = 0.1
+PASS_SECONDS = 1.0
+STARTING_PASS_SECONDS = 0.1
 READY_SECONDS = 20.0
 STOP_SECONDS = 15.0
 _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
-_LOST = "The node does not answer."
-_LOOKING = "Nodes are being looked at."
-_MOVING = "Nodes are moving to the new version."
-_OF_NO_VERSION = "containerd"  # installed on the machine, independent of the cluster's version
+_NOT_ANSWERING = "The node does not answer."
+_READING_NODES = "Nodes are being looked at."
+_UPGRADING_NODES = "Nodes are moving to the new version."
+_UNVERSIONED_PROGRAM = (
+    "containerd"  # installed on the machine, independent of the cluster's version
+)
 
 
-class RealNodes(Ground):
+class RealNodes(NodeHooks):
     """Every pass starts what is missing. Running programs are found by their mark, like those of the control plane.
 
     A mark ends with a digest of version and arguments: a program with another digest is replaced, one node after
@@ -48,18 +55,18 @@ class RealNodes(Ground):
     def __init__(self, plane: ControlPlane, *, mark: str, program: FindProgram) -> None:
         self._plane = plane
         self._mark = f"{mark}/{plane.slug}-nodes"
-        self._program = program
+        self._find_program = program
         self._states: dict[str, NodeState] = {}
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
         # By slot, of nodes that are ready; None before the first look.
-        self._versions: dict[str, str] | None = None
+        self._ready_versions: dict[str, str] | None = None
         self._prepared: dict[str, tuple[str, real.RealNode]] = {}  # by slot, with its version
 
     def wake(self) -> None:
         self._wake.set()
 
-    def seen(self) -> Mapping[str, NodeState]:
+    def node_states(self) -> Mapping[str, NodeState]:
         """Returns the states of the nodes by slot."""
         return self._states
 
@@ -70,9 +77,9 @@ class RealNodes(Ground):
         """Runs passes until cancelled; the nodes run on then."""
         while True:
             self._wake.clear()
-            wait = LOOK_SECONDS
+            wait = PASS_SECONDS
             try:
-                wait = await self._pass()
+                wait = await self._run_pass()
             except BoatyardError as error:
                 logger.warning(
                     "node pass failed", extra={"cluster": self._plane.slug, "why": str(error)}
@@ -83,36 +90,36 @@ class RealNodes(Ground):
             except TimeoutError:
                 continue
 
-    async def _pass(self) -> float:
+    async def _run_pass(self) -> float:
         record = self._plane.record
-        wait = LOOK_SECONDS
+        wait = PASS_SECONDS
         failed: BoatyardError | None = None
-        running = await asyncio.to_thread(find, f"{self._mark}/", ())
+        running = await asyncio.to_thread(find_processes, f"{self._mark}/", ())
         try:
             for node in record.nodes.values():
                 if node.leaving_since:
                     continue
-                replace = wait == LOOK_SECONDS  # all nodes before it are complete
-                if not await self._keep(record, node, running, replace=replace):
-                    wait = STARTING_SECONDS
+                replace = wait == PASS_SECONDS  # all nodes before it are complete
+                if not await self._ensure_node(record, node, running, replace=replace):
+                    wait = STARTING_PASS_SECONDS
         except BoatyardError as error:
             failed = error  # the nodes' states are read all the same
         finally:
             for processes in running.values():
                 for process in processes:
                     process.close()
-        await self._look(record)
+        await self._read_states(record)
         if failed is not None:
             raise failed
         if any(not self._states.get(node.slot, _JOINING).ready for node in record.nodes.values()):
             return min(wait, 0.2)
         return wait
 
-    async def _keep(
+    async def _ensure_node(
         self,
-        record: Record,
+        record: ClusterRecord,
         node: NodeRecord,
-        running: Mapping[str, list[Marked]],
+        running: Mapping[str, list[MarkedProcess]],
         *,
         replace: bool,
     ) -> bool:
@@ -122,10 +129,10 @@ class RealNodes(Ground):
         """
         version, real_node = self._prepared.get(node.slot, ("", None))
         if real_node is None or (version != record.version and replace):
-            real_node = await asyncio.to_thread(self._describe, record, node)
+            real_node = await asyncio.to_thread(self._make_real_node, record, node)
             await real.prepare_node(real_node)
             version, self._prepared[node.slot] = record.version, (record.version, real_node)
-        for component in real.components(real_node):
+        for component in real.list_programs(real_node):
             name = f"{self._mark}/{node.slot}/{component.name}"
             mark = f"{name}/{_digest(component, version)}"
             component_processes = [
@@ -133,24 +140,26 @@ class RealNodes(Ground):
                 for full_mark, processes in running.items()
                 if full_mark == name or full_mark.startswith(f"{name}/")
                 for process in processes
-                if process.alive
+                if process.is_alive
             ]
             outdated = [process for process in component_processes if process.mark != mark]
             if outdated and not replace:
                 return False
-            await self._end(outdated)
+            await self._stop_processes(outdated)
             if len(outdated) == len(component_processes):
-                await self._start(real_node, component, mark)
+                await self._start_program(real_node, component, mark)
                 if component.name == "containerd":
-                    await self._until_ready(component)
-                    await real.after_containerd(real_node)
+                    await self._wait_until_ready(component)
+                    await real.import_images(real_node)
                     continue
                 return False
-            if not await component.ready():
+            if not await component.is_ready():
                 return False
         return True
 
-    async def _start(self, real_node: real.RealNode, component: real.Component, mark: str) -> None:
+    async def _start_program(
+        self, real_node: real.RealNode, component: real.NodeProgram, mark: str
+    ) -> None:
         log = self._plane.directory / "log"
         log.mkdir(exist_ok=True, mode=0o700)
         spec = ProcessSpec(
@@ -162,34 +171,34 @@ class RealNodes(Ground):
             netns=component.netns,
             environ=component.environ,
         )
-        process = await asyncio.to_thread(start, spec)
+        process = await asyncio.to_thread(start_process, spec)
         process.close()
         logger.info("node component started", extra={"component": mark})
 
-    async def _end(self, processes: Sequence[Marked]) -> None:
+    async def _stop_processes(self, processes: Sequence[MarkedProcess]) -> None:
         """Ends processes with SIGTERM, later SIGKILL. Processes that they have started run on."""
         for process in processes:
             process.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while remaining := [process for process in processes if process.alive]:
+        while remaining := [process for process in processes if process.is_alive]:
             if time.monotonic() > deadline:
                 for process in remaining:
                     process.signal(signal.SIGKILL)
             await asyncio.sleep(0.02)
 
-    async def _until_ready(self, component: real.Component) -> None:
+    async def _wait_until_ready(self, component: real.NodeProgram) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while not await component.ready():
+        while not await component.is_ready():
             if time.monotonic() > deadline:
                 return
             await asyncio.sleep(0.05)
 
-    def _describe(self, record: Record, node: NodeRecord) -> real.RealNode:
+    def _make_real_node(self, record: ClusterRecord, node: NodeRecord) -> real.RealNode:
         pki = self._plane.run_directory / "pki"
-        ca = load(pki, "ca")
+        ca = load_authority(pki, "ca")
         now = datetime.now(UTC)  # noqa: TID251 - certificates are good by the wall clock
         prefix = ipaddress.ip_network(record.wanted.machine_cidr).prefixlen
-        address = places.node_address(
+        address = allocation.node_address(
             record.wanted.machine_cidr, node.number, otherwise=node.address
         )
         client = ca.issue(
@@ -209,27 +218,31 @@ class RealNodes(Ground):
             name=node.slot,
             number=node.number,
             address=f"{address}/{prefix}",
-            pod_cidr=places.pod_range(record.wanted.pod_cidr, node.number),
+            pod_cidr=allocation.pod_range(record.wanted.pod_cidr, node.number),
             directory=self.directory_of(node),
-            kubelet=self._program(record.version, "kubelet"),
-            kubeconfig=self._kubeconfig(record, "kubelet", client, ca.pem.certificate),
+            kubelet=self._find_program(record.version, "kubelet"),
+            kubeconfig=self._make_kubeconfig(record, "kubelet", client, ca.pem.certificate),
             ca=ca.pem.certificate,
             serving_cert=serving.certificate,
             serving_key=serving.key,
             labels={"boatyard.io/node-set": node.node_set},
-            kube_proxy=self._program(record.version, "kube-proxy"),
-            proxy_kubeconfig=self._kubeconfig(record, "kube-proxy", proxy, ca.pem.certificate),
+            kube_proxy=self._find_program(record.version, "kube-proxy"),
+            proxy_kubeconfig=self._make_kubeconfig(record, "kube-proxy", proxy, ca.pem.certificate),
         )
 
-    def _kubeconfig(self, record: Record, user: str, pem: Pem, ca: bytes) -> str:
+    def _make_kubeconfig(self, record: ClusterRecord, user: str, pem: Pem, ca: bytes) -> str:
         return make_kubeconfig(
-            server=components.inner_url(record), name=record.wanted.name, user=user, ca=ca, pem=pem
+            server=components.internal_url(record),
+            name=record.wanted.name,
+            user=user,
+            ca=ca,
+            pem=pem,
         )
 
     def directory_of(self, node: NodeRecord) -> Path:
         return self._plane.directory / "nodes" / node.slot
 
-    async def _look(self, record: Record) -> None:
+    async def _read_states(self, record: ClusterRecord) -> None:
         client = self._plane.client
         if client is None:
             return
@@ -249,12 +262,12 @@ class RealNodes(Ground):
                     condition["type"] == "Ready" and condition["status"] == "True"
                     for condition in conditions
                 )
-                message = "" if ready else _LOST if before.joined else _JOINING.message
+                message = "" if ready else _NOT_ANSWERING if before.joined else _JOINING.message
                 states[node.slot] = NodeState(before.joined or ready, ready, message)
                 if ready and not node.leaving_since:
                     versions[node.slot] = _version_of(node_object)
-        if versions != self._versions:
-            self._versions = versions
+        if versions != self._ready_versions:
+            self._ready_versions = versions
             self._plane.wake()  # its desired state includes the nodes' versions
         if states != self._states:
             self._states = states
@@ -262,11 +275,11 @@ class RealNodes(Ground):
             changed.set()
 
     @property
-    def moving(self) -> str:
+    def version_message(self) -> str:
         record = self._plane.record
-        if self._versions is None:
-            return _LOOKING if record.nodes else ""
-        return _MOVING if set(self._versions.values()) - {record.version} else ""
+        if self._ready_versions is None:
+            return _READING_NODES if record.nodes else ""
+        return _UPGRADING_NODES if set(self._ready_versions.values()) - {record.version} else ""
 
     # --- the ground the control plane stands on ------------------------------------------------
 
@@ -288,11 +301,11 @@ class RealNodes(Ground):
             *(node.slot for node in self._plane.record.nodes.values()),
         }
         self._prepared.clear()
-        self._versions = None
+        self._ready_versions = None
         for name in sorted(names):
             await real.clean_node(slug, name, directory / name)
 
-    async def leave(self) -> None:
+    async def clean_up(self) -> None:
         await self.stop()
         await real.clean_segment(self._plane.slug)
 
@@ -301,8 +314,8 @@ class RealNodes(Ground):
         await real.clean_node(self._plane.slug, node.slot, self.directory_of(node))
 
 
-def _digest(component: real.Component, version: str) -> str:
-    relevant_version = "" if component.name == _OF_NO_VERSION else version
+def _digest(component: real.NodeProgram, version: str) -> str:
+    relevant_version = "" if component.name == _UNVERSIONED_PROGRAM else version
     return hashlib.sha256("\0".join((relevant_version, *component.argv)).encode()).hexdigest()[:8]
 
 

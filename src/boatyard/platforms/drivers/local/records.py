@@ -23,12 +23,12 @@ from pathlib import Path
 import msgspec
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.port import ClusterWanted
+from boatyard.platforms.port import DesiredCluster
 
 logger = logging.getLogger(__name__)
 
-RECORD = "cluster.json"
-_GONE = ".gone-"
+RECORD_FILE = "cluster.json"
+_TRASH_PREFIX = ".gone-"
 
 
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,11 +44,11 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     leaving_since: float = 0.0
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     slug: str
     hub: str
-    wanted: ClusterWanted
+    wanted: DesiredCluster
     user: int | None  # the user id of its processes; None: our own
     ports: Mapping[str, int]
     members: int  # etcd members and API servers
@@ -75,37 +75,37 @@ def slug_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:10]
 
 
-class Records:
+class ClusterRecords:
     """All clusters of one data directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
-        self._by_slug: dict[str, Record] = {}
+        self._by_slug: dict[str, ClusterRecord] = {}
         self.unreadable: dict[str, Path] = {}  # records by slug
         for entry in sorted(directory.iterdir()):
-            if entry.name.startswith(_GONE):
+            if entry.name.startswith(_TRASH_PREFIX):
                 remove_tree(entry)
             elif entry.is_dir():
-                self._take_up(entry)
+                self._load(entry)
 
-    def _take_up(self, cluster_directory: Path) -> None:
+    def _load(self, cluster_directory: Path) -> None:
         try:
-            record = _read(cluster_directory / RECORD)
-        except _Unreadable as error:
-            self.unreadable[cluster_directory.name] = cluster_directory / RECORD
-            fields = {"record": str(cluster_directory / RECORD), "why": str(error)}
+            record = _read(cluster_directory / RECORD_FILE)
+        except _UnreadableRecord as error:
+            self.unreadable[cluster_directory.name] = cluster_directory / RECORD_FILE
+            fields = {"record": str(cluster_directory / RECORD_FILE), "why": str(error)}
             logger.error("cluster record cannot be read; the cluster is left alone", extra=fields)
             return
         if record is None:
-            self.forget(cluster_directory.name)
+            self.remove(cluster_directory.name)
         else:
             self._by_slug[record.slug] = record
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[ClusterRecord]:
         return iter(self._by_slug.values())
 
-    def find(self, key: str) -> Record | None:
+    def find(self, key: str) -> ClusterRecord | None:
         """Returns the record; None when there is no such cluster. Unavailable when its record cannot be read."""
         slug = slug_of(key)
         if slug in self.unreadable:
@@ -117,34 +117,34 @@ class Records:
         record = self._by_slug.get(slug)
         return record if record is not None and record.key == key else None
 
-    def get(self, slug: str) -> Record:
+    def get(self, slug: str) -> ClusterRecord:
         return self._by_slug[slug]
 
-    def place(self, slug: str) -> Path:
+    def directory_of(self, slug: str) -> Path:
         return self.directory / slug
 
-    def save(self, record: Record) -> Record:
+    def save(self, record: ClusterRecord) -> ClusterRecord:
         """Stores the record; it is on disk when this returns."""
-        cluster_directory = self.place(record.slug)
+        cluster_directory = self.directory_of(record.slug)
         cluster_directory.mkdir(exist_ok=True, mode=0o700)
-        write_durably(cluster_directory / RECORD, msgspec.json.encode(record))
+        write_durably(cluster_directory / RECORD_FILE, msgspec.json.encode(record))
         self._by_slug[record.slug] = record
         return record
 
-    def forget(self, slug: str) -> None:
+    def remove(self, slug: str) -> None:
         """Removes the cluster's directory. It is renamed first, so that a crash leaves no partial cluster."""
         self._by_slug.pop(slug, None)
-        cluster_directory = self.place(slug)
-        trash = cluster_directory.with_name(_GONE + slug)
+        cluster_directory = self.directory_of(slug)
+        trash = cluster_directory.with_name(_TRASH_PREFIX + slug)
         with contextlib.suppress(FileNotFoundError):
             os.rename(cluster_directory, trash)
         remove_tree(trash)
 
     @property
-    def ports_taken(self) -> set[int]:
+    def used_ports(self) -> set[int]:
         return {port for record in self for port in record.ports.values()}
 
-    def holder_of(self, host: str) -> NodeRecord | None:
+    def find_node_by_host(self, host: str) -> NodeRecord | None:
         """Returns the node of a host, in any cluster."""
         for record in self:
             for node in record.nodes.values():
@@ -178,15 +178,15 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path)
 
 
-class _Unreadable(Exception):
+class _UnreadableRecord(Exception):
     """The record exists but cannot be read or decoded."""
 
 
-def _read(path: Path) -> Record | None:
+def _read(path: Path) -> ClusterRecord | None:
     """Reads a record; None when there is none."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Record)
+        return msgspec.json.decode(path.read_bytes(), type=ClusterRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _Unreadable(str(error)) from error
+        raise _UnreadableRecord(str(error)) from error

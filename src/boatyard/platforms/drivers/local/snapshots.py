@@ -14,32 +14,32 @@ import msgspec
 
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.records import remove_tree
-from boatyard.processes.marked import MARK
+from boatyard.processes.marked_processes import MARK_VARIABLE
 
-_SECONDS = 120.0
-_TRAILER = 32  # a snapshot ends with the sha256 of what comes before it
+_TIMEOUT_SECONDS = 120.0
+_CHECKSUM_BYTES = 32  # a snapshot ends with the sha256 of what comes before it
 # Added to the revision by a restore, so that clients notice that their cached objects are outdated.
-_BUMP = 1_000_000_000
+_REVISION_BUMP = 1_000_000_000
 
 
-class _Result(msgspec.Struct):
+class _SnapshotPart(msgspec.Struct):
     blob: str = ""
 
 
-class _Line(msgspec.Struct):
-    result: _Result | None = None
+class _SnapshotLine(msgspec.Struct):
+    result: _SnapshotPart | None = None
     error: object = None
 
 
-_lines = msgspec.json.Decoder(_Line)
+_line_decoder = msgspec.json.Decoder(_SnapshotLine)
 
 
-class Taken(msgspec.Struct, frozen=True):
+class SnapshotInfo(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
 
 
-async def take(run: Path, socket: str, path: Path) -> Taken:
+async def take(run: Path, socket: str, path: Path) -> SnapshotInfo:
     """Writes a verified snapshot of the etcd behind `run/socket` to `path`, atomically."""
     draft = path.with_name(path.name + ".part")
     directory = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
@@ -59,7 +59,7 @@ async def take(run: Path, socket: str, path: Path) -> Taken:
 
 
 async def _stream(session: aiohttp.ClientSession, draft: Path) -> None:
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
     url = "http://etcd/v3/maintenance/snapshot"
     async with session.post(url, data=b"{}", timeout=timeout) as answer:
         answer.raise_for_status()
@@ -68,30 +68,30 @@ async def _stream(session: aiohttp.ClientSession, draft: Path) -> None:
             async for chunk in answer.content.iter_chunked(1 << 16):
                 *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in lines:
-                    file.write(_blob(line))
-            file.write(_blob(partial_line))
+                    file.write(_decode_line(line))
+            file.write(_decode_line(partial_line))
             file.flush()
             os.fsync(file.fileno())
 
 
-def _blob(line: bytes) -> bytes:
+def _decode_line(line: bytes) -> bytes:
     if not line.strip():
         return b""
-    part = _lines.decode(line)
+    part = _line_decoder.decode(line)
     if part.result is None:
         raise Unavailable(f"etcd stopped in the middle of a snapshot: {part.error}")
     return base64.b64decode(part.result.blob)
 
 
-def verify(path: Path, sha256: str = "") -> Taken:
+def verify(path: Path, sha256: str = "") -> SnapshotInfo:
     """Reads a snapshot and checks its checksum. Refused when it is damaged or has another `sha256` than given."""
     whole, content = hashlib.sha256(), hashlib.sha256()
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size <= _TRAILER or size % 512 != _TRAILER:
+            if size <= _CHECKSUM_BYTES or size % 512 != _CHECKSUM_BYTES:
                 raise Refused(f"{path.name} is no snapshot: {size} bytes", reason="BrokenBackup")
-            remaining = size - _TRAILER
+            remaining = size - _CHECKSUM_BYTES
             while remaining and (piece := file.read(min(remaining, 1 << 20))):
                 whole.update(piece)
                 content.update(piece)
@@ -104,7 +104,7 @@ def verify(path: Path, sha256: str = "") -> Taken:
         ) from error
     if content.digest() != trailer or (sha256 and whole.hexdigest() != sha256):
         raise Refused(f"{path.name} is damaged: its checksum is wrong", reason="BrokenBackup")
-    return Taken(bytes=size, sha256=whole.hexdigest())
+    return SnapshotInfo(bytes=size, sha256=whole.hexdigest())
 
 
 async def unpack(
@@ -122,7 +122,7 @@ async def unpack(
     """Unpacks a snapshot into an etcd data directory beside `target`. It is not used before `swap`."""
     draft = _draft(target)
     await asyncio.to_thread(remove_tree, draft)
-    await run(
+    await run_program(
         [
             str(etcdutl),
             "snapshot",
@@ -133,13 +133,13 @@ async def unpack(
             f"--initial-cluster={initial_cluster}",
             f"--initial-cluster-token={token}",
             f"--initial-advertise-peer-urls={peer_url}",
-            f"--bump-revision={_BUMP}",
+            f"--bump-revision={_REVISION_BUMP}",
             "--mark-compacted",
         ],
         mark=mark,
     )
     if user is not None:
-        await asyncio.to_thread(_give_away, draft, user)
+        await asyncio.to_thread(_change_owner, draft, user)
 
 
 def swap(target: Path) -> None:
@@ -154,23 +154,25 @@ def _draft(target: Path) -> Path:
     return target.with_name(target.name + ".new")
 
 
-async def run(command: Sequence[str], *, mark: str) -> str:
+async def run_program(command: Sequence[str], *, mark: str) -> str:
     """Runs a short-lived program and returns its output. Refused with its last line of stderr when it failed.
 
     It carries a mark: if the keeper is killed, the next one ends it before it starts again.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
-        env={MARK: mark},
+        env={MARK_VARIABLE: mark},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             output, error_output = await process.communicate()
     except TimeoutError as error:
-        raise Unavailable(f"{Path(command[0]).name} took longer than {_SECONDS:g} s") from error
+        raise Unavailable(
+            f"{Path(command[0]).name} took longer than {_TIMEOUT_SECONDS:g} s"
+        ) from error
     finally:
         if process.returncode is None:
             process.kill()
@@ -181,7 +183,7 @@ async def run(command: Sequence[str], *, mark: str) -> str:
     return output.decode(errors="replace")
 
 
-def _give_away(directory: Path, user: int) -> None:
+def _change_owner(directory: Path, user: int) -> None:
     for parent, _, files in os.walk(directory):
         os.chown(parent, user, user)
         for name in files:

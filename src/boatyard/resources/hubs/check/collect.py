@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.identity import cluster_uid
+from boatyard.kube.cluster_identity import read_cluster_uid
 from boatyard.kube.kinds import (
     CONFIG_MAPS,
     CRDS,
@@ -19,56 +19,56 @@ from boatyard.kube.kinds import (
     NODES,
     SECRETS,
     SERVICES,
-    Kind,
+    KubeKind,
 )
 from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.check.model import (
-    Lease,
+    ClusterPrerequisites,
+    HubSnapshot,
     Manifest,
     Need,
+    OperatorLease,
     Rights,
     Roles,
-    Seen,
-    Surroundings,
 )
 from boatyard.resources.hubs.check.requirements import (
     ADDRESS_POOLS,
     EDA_FILE,
-    EDA_SECRET,
+    EDA_SECRET_SETTING,
     HOSTED_FILE,
     OPERATOR_FILE,
-    OURS,
+    OUR_CRDS,
     is_automated,
     is_granted,
     is_hosted,
-    needed_crds,
-    needs_of,
+    list_needed_crds,
+    list_needs,
 )
 from boatyard.resources.hubs.settings import (
-    AUTOMATION,
-    OPERATOR,
-    operator_lease,
-    system_namespace,
+    AUTOMATION_ACCOUNT,
+    OPERATOR_NAME,
+    get_operator_lease,
+    get_system_namespace,
 )
 
 T = TypeVar("T")
 
-STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_POOLS = Kind(
+STORAGE_CLASSES = KubeKind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
+_DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
+_POOLS = KubeKind(
     ADDRESS_POOLS.group, ADDRESS_POOLS.version, ADDRESS_POOLS.plural, "IPAddressPool", True
 )
 # No such namespace need exist: a right in it is a right in every namespace.
-_ANYWHERE = "boatyard-anywhere"
-REVIEWS = "/apis/authorization.k8s.io/v1"
-_AT_ONCE = 8  # reviews
+_ANY_NAMESPACE = "boatyard-anywhere"
+REVIEWS_PATH = "/apis/authorization.k8s.io/v1"
+_MAX_CONCURRENT_REVIEWS = 8  # reviews
 
 
-async def survey(
+async def collect_snapshot(
     client: KubeClient, hub: Hub, roles: Roles, *, crds: Sequence[Manifest] = (), thorough: bool
-) -> Seen:
+) -> HubSnapshot:
     """Reads the state of the hub. With `thorough` also reads what clusters will need, compares our CRDs with `crds`,
     and reviews the operator's rights.
 
@@ -77,32 +77,46 @@ async def survey(
     started = asyncio.get_running_loop().time()
     version = await _version(client)
     took = asyncio.get_running_loop().time() - started
-    user, hub_time = await _whoami(client)
-    namespace = system_namespace(hub)
-    uid, cluster_rights, system_rights, served, namespace_object, settings, lease = await together(
+    user, hub_time = await _read_identity(client)
+    namespace = get_system_namespace(hub)
+    (
+        uid,
+        cluster_rights,
+        system_rights,
+        served,
+        namespace_object,
+        settings,
+        lease,
+    ) = await gather_all(
         _cluster_uid(client),
-        _rights(client, _ANYWHERE),
+        _rights(client, _ANY_NAMESPACE),
         _rights(client, namespace),
         _served(client, hub),
-        maybe(client.get(NAMESPACES, namespace)),
-        maybe(client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)),
+        fetch_optional(client.get(NAMESPACES, namespace)),
+        fetch_optional(client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)),
         _lease(client, hub),
     )
-    return Seen(
+    return HubSnapshot(
         server=client.config.server,
-        took=took,
+        response_seconds=took,
         version=version,
         cluster_uid=uid,
         user=user,
         hub_time=hub_time,
         cluster_rights=cluster_rights,
         system_rights=system_rights,
-        confirmed=await _confirmed(client, roles, cluster_rights, system_rights, namespace),
-        served=served,
-        namespace=None if isinstance(namespace_object, Refused) else namespace_object is not None,
+        confirmed_needs=await _confirm_needs(
+            client, roles, cluster_rights, system_rights, namespace
+        ),
+        served_resources=served,
+        has_namespace=None
+        if isinstance(namespace_object, Refused)
+        else namespace_object is not None,
         settings=None if isinstance(settings, Refused) else settings,
         lease=lease,
-        around=await _surroundings(client, hub, roles, crds, served) if thorough else None,
+        prerequisites=await _collect_prerequisites(client, hub, roles, crds, served)
+        if thorough
+        else None,
     )
 
 
@@ -110,23 +124,23 @@ async def _version(client: KubeClient) -> str:
     try:
         response = await client.call("GET", "/version")
     except NotFound as error:
-        raise _no_kubernetes(client) from error
+        raise _make_not_kubernetes_error(client) from error
     except Refused as error:
         if error.reason == "Forbidden":
             return ""
         raise
     if not isinstance(response, dict) or not isinstance(response.get("gitVersion"), str):
-        raise _no_kubernetes(client)
+        raise _make_not_kubernetes_error(client)
     return str(response["gitVersion"])
 
 
-def _no_kubernetes(client: KubeClient) -> Unavailable:
+def _make_not_kubernetes_error(client: KubeClient) -> Unavailable:
     return Unavailable(
         f"what answers at {client.config.server} is no Kubernetes API", reason="NotKubernetes"
     )
 
 
-async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
+async def _read_identity(client: KubeClient) -> tuple[str, datetime | None]:
     """Our user name on the hub, and the hub's time. The first request that anonymous callers may not make."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
@@ -136,12 +150,12 @@ async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
     except NotFound:
         return "", None  # older than 1.28; the check of the version reports that
     user = ((response.get("status") or {}).get("userInfo") or {}).get("username")
-    return str(user or ""), _moment((response.get("metadata") or {}).get("creationTimestamp"))
+    return str(user or ""), _parse_time((response.get("metadata") or {}).get("creationTimestamp"))
 
 
 async def _cluster_uid(client: KubeClient) -> str:
     try:
-        return await cluster_uid(client)
+        return await read_cluster_uid(client)
     except (NotFound, Refused):
         return ""
 
@@ -152,31 +166,33 @@ async def _rights(client: KubeClient, namespace: str) -> Rights:
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
-    response = await client.call("POST", f"{REVIEWS}/selfsubjectrulesreviews", body=body)
+    response = await client.call("POST", f"{REVIEWS_PATH}/selfsubjectrulesreviews", body=body)
     status = response.get("status") or {}
     return Rights(tuple(status.get("resourceRules") or ()), bool(status.get("incomplete")))
 
 
-async def _confirmed(
+async def _confirm_needs(
     client: KubeClient, roles: Roles, cluster: Rights, system: Rights, namespace: str
 ) -> frozenset[Need]:
     """If the hub cannot list all granted rights, reviews those that seem to be missing one by one."""
     confirmed_needs: set[Need] = set()
     for rights, granted, review_namespace in (
         (roles.service, cluster, ""),
-        (roles.looking, cluster, ""),
+        (roles.discovery, cluster, ""),
         (roles.system, system, namespace),
     ):
         if granted.incomplete:
-            unsure = [need for need in needs_of(rights) if not is_granted(need, granted)]
-            confirmed_needs.update(await reviewed(client, unsure, review_namespace))
+            unsure = [need for need in list_needs(rights) if not is_granted(need, granted)]
+            confirmed_needs.update(await review_needs(client, unsure, review_namespace))
     return frozenset(confirmed_needs)
 
 
 async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
     """Which of the kinds that we may need the hub serves. Every authenticated user may use discovery."""
-    apis = sorted({crd.api for crd in (*needed_crds(hub), ADDRESS_POOLS)})
-    answers = await together(*(maybe(client.call("GET", f"/apis/{api}")) for api in apis))
+    apis = sorted({crd.api_version for crd in (*list_needed_crds(hub), ADDRESS_POOLS)})
+    answers = await gather_all(
+        *(fetch_optional(client.call("GET", f"/apis/{api}")) for api in apis)
+    )
     return frozenset(
         (api, str(resource.get("name")))
         for api, response in zip(apis, answers, strict=True)
@@ -185,17 +201,17 @@ async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
     )
 
 
-async def _lease(client: KubeClient, hub: Hub) -> Lease | None:
-    name = operator_lease(hub)
+async def _lease(client: KubeClient, hub: Hub) -> OperatorLease | None:
+    name = get_operator_lease(hub)
     if not name:
         return None
-    lease = await maybe(client.get(LEASES, name, system_namespace(hub)))
+    lease = await fetch_optional(client.get(LEASES, name, get_system_namespace(hub)))
     if not isinstance(lease, dict):
         return None
     spec = lease.get("spec") or {}
-    return Lease(
+    return OperatorLease(
         holder=str(spec.get("holderIdentity") or ""),
-        renewed_at=_moment(spec.get("renewTime")),
+        renewed_at=_parse_time(spec.get("renewTime")),
         seconds=int(spec.get("leaseDurationSeconds") or 0),
     )
 
@@ -203,24 +219,24 @@ async def _lease(client: KubeClient, hub: Hub) -> Lease | None:
 # --- a thorough look ---------------------------------------------------------------------------
 
 
-async def _surroundings(
+async def _collect_prerequisites(
     client: KubeClient,
     hub: Hub,
     roles: Roles,
     crds: Sequence[Manifest],
     served: frozenset[tuple[str, str]],
-) -> Surroundings:
-    metallb = (ADDRESS_POOLS.api, ADDRESS_POOLS.plural) in served
-    classes, pools, services, nodes, outdated, lacks, automation = await together(
-        listed(client, STORAGE_CLASSES),
-        listed(client, _POOLS) if metallb else nothing(),
-        listed(client, SERVICES, fields="spec.type=LoadBalancer"),
-        listed(client, NODES),
-        _outdated(client, crds),
-        operator_lacks(client, hub, roles),
-        _automation(client, hub, roles),
+) -> ClusterPrerequisites:
+    metallb = (ADDRESS_POOLS.api_version, ADDRESS_POOLS.plural) in served
+    classes, pools, services, nodes, outdated, lacks, automation = await gather_all(
+        list_optional(client, STORAGE_CLASSES),
+        list_optional(client, _POOLS) if metallb else return_none(),
+        list_optional(client, SERVICES, fields="spec.type=LoadBalancer"),
+        list_optional(client, NODES),
+        _find_outdated_crds(client, crds),
+        find_operator_missing_rights(client, hub, roles),
+        _check_automation(client, hub, roles),
     )
-    return Surroundings(
+    return ClusterPrerequisites(
         storage_classes=None
         if classes is None
         else {
@@ -229,42 +245,42 @@ async def _surroundings(
         },
         metallb=metallb,
         address_pools=None if pools is None else len(pools),
-        balanced=None if services is None else any(map(_has_address, services)),
-        providers=None if nodes is None else frozenset(_providers(nodes)),
-        operator_lacks=lacks,
-        automation_lacks=automation[0],
-        automation_secret=automation[1],
-        outdated=outdated,
+        has_balanced_service=None if services is None else any(map(_has_address, services)),
+        providers=None if nodes is None else frozenset(_list_cloud_providers(nodes)),
+        operator_missing_rights=lacks,
+        automation_missing_rights=automation[0],
+        has_automation_secret=automation[1],
+        outdated_crds=outdated,
     )
 
 
-async def _automation(
+async def _check_automation(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> tuple[Sequence[Need] | None, bool | None]:
     """The rights that the playbooks' account lacks, and whether their Secret exists. Its content is not kept."""
     if not is_automated(hub):
         return (), None
-    lacks = await lacks_of(client, hub, AUTOMATION, roles.automation)
-    name = hub.spec.settings.get(EDA_SECRET)
+    lacks = await find_missing_rights(client, hub, AUTOMATION_ACCOUNT, roles.automation)
+    name = hub.spec.settings.get(EDA_SECRET_SETTING)
     if not name:
         return lacks, None
-    secret = await maybe(client.get(SECRETS, name, system_namespace(hub)))
+    secret = await fetch_optional(client.get(SECRETS, name, get_system_namespace(hub)))
     return lacks, None if isinstance(secret, Refused) else secret is not None
 
 
-async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
+async def _find_outdated_crds(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
     """For each of our CRDs that exists and that we may read: whether it differs from the one in `crds`."""
     ours = {crd["metadata"]["name"]: crd for crd in crds}
-    names = [crd.name for crd in OURS if crd.name in ours]
-    answers = await together(*(maybe(client.get(CRDS, name)) for name in names))
+    names = [crd.name for crd in OUR_CRDS if crd.name in ours]
+    answers = await gather_all(*(fetch_optional(client.get(CRDS, name)) for name in names))
     return {
-        name: schemas(installed_crd) != schemas(ours[name])
+        name: extract_schemas(installed_crd) != extract_schemas(ours[name])
         for name, installed_crd in zip(names, answers, strict=True)
         if isinstance(installed_crd, dict)
     }
 
 
-def schemas(crd: Manifest) -> dict[str, Any]:
+def extract_schemas(crd: Manifest) -> dict[str, Any]:
     """The parts of a CRD that we compare, by version: served, schema and subresources."""
     return {
         str(version.get("name")): (
@@ -278,14 +294,14 @@ def schemas(crd: Manifest) -> dict[str, Any]:
 
 def _is_default(storage_class: Manifest) -> bool:
     annotations = storage_class["metadata"].get("annotations") or {}
-    return bool(annotations.get(_DEFAULT_CLASS) == "true")
+    return bool(annotations.get(_DEFAULT_CLASS_ANNOTATION) == "true")
 
 
 def _has_address(service: Manifest) -> bool:
     return bool(((service.get("status") or {}).get("loadBalancer") or {}).get("ingress"))
 
 
-def _providers(nodes: Iterable[Manifest]) -> set[str]:
+def _list_cloud_providers(nodes: Iterable[Manifest]) -> set[str]:
     """The cloud providers of the nodes: a cloud's controller provides load balancers."""
     id_parts = {
         str((node.get("spec") or {}).get("providerID") or "").partition("://") for node in nodes
@@ -294,7 +310,7 @@ def _providers(nodes: Iterable[Manifest]) -> set[str]:
     return {cloud for cloud, separator, _ in id_parts if separator and cloud not in bare}
 
 
-def _moment(text: Any) -> datetime | None:
+def _parse_time(text: Any) -> datetime | None:
     try:
         return msgspec.convert(text, datetime)
     except msgspec.ValidationError:
@@ -304,7 +320,7 @@ def _moment(text: Any) -> datetime | None:
 # --- who may do what -------------------------------------------------------------------------
 
 
-async def reviewed(
+async def review_needs(
     client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
 ) -> list[Need]:
     """Returns the needs that are granted to us, or to `user`."""
@@ -328,24 +344,24 @@ async def reviewed(
                 "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"],
             }
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-        response = await client.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
+        response = await client.call("POST", f"{REVIEWS_PATH}/{kind.lower()}s", body=body)
         return bool((response.get("status") or {}).get("allowed"))
 
     granted: list[Need] = []
-    for start in range(0, len(needs), _AT_ONCE):
-        part = needs[start : start + _AT_ONCE]
-        answers = await together(*(is_allowed(need) for need in part))
+    for start in range(0, len(needs), _MAX_CONCURRENT_REVIEWS):
+        part = needs[start : start + _MAX_CONCURRENT_REVIEWS]
+        answers = await gather_all(*(is_allowed(need) for need in part))
         granted += [need for need, allowed in zip(part, answers, strict=True) if allowed]
     return granted
 
 
-async def operator_lacks(
+async def find_operator_missing_rights(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> Mapping[str, Sequence[Need]] | None:
     """The rights that the operator's service account lacks, by the file that grants them; None when unknown."""
-    if not operator_lease(hub):
+    if not get_operator_lease(hub):
         return {}
-    system = system_namespace(hub)
+    system = get_system_namespace(hub)
     required_rights = [
         (OPERATOR_FILE, roles.operator, ""),
         (OPERATOR_FILE, roles.operator_system, system),
@@ -356,21 +372,21 @@ async def operator_lacks(
         required_rights.append((EDA_FILE, roles.operator_eda, system))
     lacks: dict[str, list[Need]] = {}
     for file, rights, namespace in required_rights:
-        missing_needs = await lacks_of(client, hub, OPERATOR, rights, namespace)
+        missing_needs = await find_missing_rights(client, hub, OPERATOR_NAME, rights, namespace)
         if missing_needs is None:
             return None
         lacks.setdefault(file, []).extend(missing_needs)
     return lacks
 
 
-async def lacks_of(
+async def find_missing_rights(
     client: KubeClient, hub: Hub, account: str, rights: Rights, namespace: str = ""
 ) -> list[Need] | None:
     """Which of these rights a service account in our namespace lacks. None when we may not review others."""
-    user = f"system:serviceaccount:{system_namespace(hub)}:{account}"
-    needs = list(needs_of(rights))
+    user = f"system:serviceaccount:{get_system_namespace(hub)}:{account}"
+    needs = list(list_needs(rights))
     try:
-        granted = set(await reviewed(client, needs, namespace, user))
+        granted = set(await review_needs(client, needs, namespace, user))
     except Refused:
         return None
     return [need for need in needs if need not in granted]
@@ -379,7 +395,7 @@ async def lacks_of(
 # --- requests --------------------------------------------------------------------------------
 
 
-async def maybe(request: Awaitable[Any]) -> Any:
+async def fetch_optional(request: Awaitable[Any]) -> Any:
     """The answer, None when the object does not exist, the Refused error when we may not read it."""
     try:
         return await request
@@ -389,7 +405,7 @@ async def maybe(request: Awaitable[Any]) -> Any:
         return error
 
 
-async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
+async def list_optional(client: KubeClient, kind: KubeKind, fields: str = "") -> list[Any] | None:
     """All objects of a kind; None when we may not list them."""
     try:
         return (await client.list(kind, fields=fields)).items
@@ -397,11 +413,11 @@ async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] 
         return None
 
 
-async def nothing() -> None:
+async def return_none() -> None:
     return None
 
 
-async def together(*requests: Awaitable[Any]) -> list[Any]:
+async def gather_all(*requests: Awaitable[Any]) -> list[Any]:
     """Runs all requests concurrently and returns their answers. The first failure cancels the others."""
 
     async def wait_for(request: Awaitable[Any]) -> Any:

@@ -44,7 +44,7 @@ class Roles:
 
     service: Rights = Rights()  # everywhere on the hub
     system: Rights = Rights()  # in our own namespace there
-    looking: Rights = Rights()  # to report more about the hub, and to determine its capacity
+    discovery: Rights = Rights()  # to report more about the hub, and to determine its capacity
     operator: Rights = Rights()  # everywhere
     operator_system: Rights = Rights()  # in our own namespace
     operator_hosted: Rights = Rights()  # everywhere, where control planes are hosted
@@ -53,46 +53,52 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Lease:
+class OperatorLease:
     holder: str
     renewed_at: datetime | None
     seconds: int
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ClusterPrerequisites:
     """What clusters will need of the hub besides orders. Collected by a thorough check only."""
 
     storage_classes: Mapping[str, bool] | None = None  # name to whether it is the default
     metallb: bool = False  # its kinds are served
     address_pools: int | None = None  # of MetalLB
-    balanced: bool | None = None  # some Service of type LoadBalancer has been given an address
+    has_balanced_service: bool | None = (
+        None  # some Service of type LoadBalancer has been given an address
+    )
     providers: frozenset[str] | None = None  # of nodes: "aws", "openstack"; empty without a cloud
     # Missing rights; the operator's by the file that grants them.
-    operator_lacks: Mapping[str, Sequence[Need]] | None = None
-    automation_lacks: Sequence[Need] | None = None
-    automation_secret: bool | None = None  # whether the Secret named in the hub's settings exists
-    outdated: Mapping[str, bool] = field(default_factory=dict)  # our CRDs: installed one differs
+    operator_missing_rights: Mapping[str, Sequence[Need]] | None = None
+    automation_missing_rights: Sequence[Need] | None = None
+    has_automation_secret: bool | None = (
+        None  # whether the Secret named in the hub's settings exists
+    )
+    outdated_crds: Mapping[str, bool] = field(
+        default_factory=dict
+    )  # our CRDs: installed one differs
 
 
 @dataclass(frozen=True)
-class Seen:
+class HubSnapshot:
     """The state of a hub that answered, as one check collected it."""
 
     server: str
-    took: float  # seconds until the first answer
+    response_seconds: float  # seconds until the first answer
     version: str
     cluster_uid: str = ""  # of kube-system; empty when we may not see it
     user: str = ""
     hub_time: datetime | None = None
     cluster_rights: Rights = Rights()  # ours, everywhere
     system_rights: Rights = Rights()  # ours, in our namespace
-    confirmed: frozenset[Need] = frozenset()  # granted although no listed rule says so
-    served: frozenset[tuple[str, str]] = frozenset()  # (group/version, plural)
-    namespace: bool | None = None
+    confirmed_needs: frozenset[Need] = frozenset()  # granted although no listed rule says so
+    served_resources: frozenset[tuple[str, str]] = frozenset()  # (group/version, plural)
+    has_namespace: bool | None = None
     settings: Manifest | None = None  # our ConfigMap; None when it is not there
-    lease: Lease | None = None
-    around: Surroundings | None = None
+    lease: OperatorLease | None = None
+    prerequisites: ClusterPrerequisites | None = None
 
 
 PASSED, WARNED, FAILED = (
@@ -105,7 +111,7 @@ ROLES_AT_RISK = "RolesAtRisk"  # reason of a true condition that carries a warni
 
 
 @dataclass(frozen=True)
-class Finding:
+class HubCheckFinding:
     """One result of a hub check. `condition` becomes false when it failed; `reason` is for machines."""
 
     check: str
@@ -116,7 +122,7 @@ class Finding:
     condition: HubConditionType = HubConditionType.UNSPECIFIED
 
 
-def roles_finding(words: str) -> Finding:
+def make_roles_finding(words: str) -> HubCheckFinding:
     """A warning about how roles of templates run on the hub; the hub works nevertheless."""
     drivers = HubConditionType.DRIVERS_READY
-    return Finding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)
+    return HubCheckFinding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)

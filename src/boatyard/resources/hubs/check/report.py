@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from boatyard.model.conditions import with_transition_time
 from boatyard.model.generated.boatyard import HubFinding, HubReport
 from boatyard.model.generated.osac import (
     ConditionStatus,
@@ -13,7 +14,7 @@ from boatyard.model.generated.osac import (
     HubConditionType,
     HubState,
 )
-from boatyard.resources.hubs.check.model import FAILED, ROLES_AT_RISK, Finding
+from boatyard.resources.hubs.check.model import FAILED, ROLES_AT_RISK, HubCheckFinding
 
 KUBERNETES_CONDITIONS = (
     HubConditionType.REACHABLE,
@@ -25,7 +26,7 @@ KUBERNETES_CONDITIONS = (
 EMBEDDED_CONDITIONS = (HubConditionType.DRIVERS_READY,)
 
 
-def report(hub: Hub, version: str, findings: Sequence[Finding]) -> HubReport:
+def make_report(hub: Hub, version: str, findings: Sequence[HubCheckFinding]) -> HubReport:
     return HubReport(
         hub=hub.id,
         version=version,
@@ -42,14 +43,13 @@ def report(hub: Hub, version: str, findings: Sequence[Finding]) -> HubReport:
     )
 
 
-def conditions(
+def make_conditions(
     hub: Hub,
-    findings: Sequence[Finding],
+    findings: Sequence[HubCheckFinding],
     types: Sequence[HubConditionType],
     now: datetime,
 ) -> tuple[HubCondition, ...]:
     """One condition for each type; UNSPECIFIED when nothing is known, because an earlier request failed."""
-    before = {condition.type: condition for condition in hub.status.conditions}
     new_conditions = []
     for kind in types:
         own_findings = [finding for finding in findings if finding.condition == kind]
@@ -63,22 +63,18 @@ def conditions(
         )
         cautions = (finding for finding in own_findings if finding.reason == ROLES_AT_RISK)
         shown_finding = failed or next(cautions, None)
-        old = before.get(kind)
-        since = old.last_transition_time if old is not None and old.status == status else now
-        new_conditions.append(
-            HubCondition(
-                type=kind,
-                status=status,
-                last_transition_time=since,
-                reason=shown_finding.reason if shown_finding else "",
-                message=shown_finding.message if shown_finding else "",
-                remedy=shown_finding.remedy if shown_finding else "",
-            )
+        condition = HubCondition(
+            type=kind,
+            status=status,
+            reason=shown_finding.reason if shown_finding else "",
+            message=shown_finding.message if shown_finding else "",
+            remedy=shown_finding.remedy if shown_finding else "",
         )
+        new_conditions.append(with_transition_time(condition, hub.status.conditions, now))
     return tuple(new_conditions)
 
 
-def state(findings: Sequence[Finding]) -> tuple[HubState, str]:
+def compute_state(findings: Sequence[HubCheckFinding]) -> tuple[HubState, str]:
     """The state of the hub and, in one sentence, what is wrong with it."""
     failed = [finding for finding in findings if finding.result == FAILED]
     if not failed:
@@ -89,7 +85,7 @@ def state(findings: Sequence[Finding]) -> tuple[HubState, str]:
     return hub_state, first.message
 
 
-def failing_since(hub: Hub) -> datetime | None:
+def get_failing_since(hub: Hub) -> datetime | None:
     """Since when a condition of the hub is false; None when none is."""
     moments = [
         condition.last_transition_time

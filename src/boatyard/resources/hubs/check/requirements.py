@@ -8,20 +8,23 @@ from dataclasses import dataclass
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.check.model import Manifest, Need, Rights
 
-OLDEST = (1, 30)  # the first that supports the validation rules of our and HyperShift's CRDs
+OLDEST_VERSION = (
+    1,
+    30,
+)  # the first that supports the validation rules of our and HyperShift's CRDs
 
 # Settings of the platform driver "hosted" that decide what it needs of the hub.
-HOSTED = "hosted"
-HOSTED_ON = "hosted.platform"
+HOSTED_DRIVER = "hosted"
+HOSTED_PLATFORM_SETTING = "hosted.platform"
 AGENT, KUBEVIRT = "Agent", "KubeVirt"
-AGENTS_IN = "hosted.agent-namespace"
-PUBLISH, LOAD_BALANCER = "hosted.publish", "LoadBalancer"
-STORAGE_CLASSES = ("hosted.etcd-storage-class", "hosted.vm-storage-class")
-VM_SIZES = "hosted.vm."
+AGENT_NAMESPACE_SETTING = "hosted.agent-namespace"
+PUBLISH_SETTING, LOAD_BALANCER = "hosted.publish", "LoadBalancer"
+STORAGE_CLASS_SETTINGS = ("hosted.etcd-storage-class", "hosted.vm-storage-class")
+VM_SIZE_PREFIX = "hosted.vm."
 
 # Settings of the automation driver "eda".
-EDA = "eda"
-EDA_SECRET = "eda.secret"
+EDA_DRIVER = "eda"
+EDA_SECRET_SETTING = "eda.secret"
 
 # The manifests that grant rights which may be missing.
 SERVICE_FILE = "deploy/rbac/service.yaml"
@@ -29,7 +32,7 @@ OPERATOR_FILE = "deploy/rbac/operator.yaml"
 HOSTED_FILE = "deploy/rbac/hosted.yaml"
 EDA_FILE = "deploy/rbac/eda.yaml"
 
-_HYPERSHIFT = "install HyperShift (multicluster-engine) on the hub"
+_HYPERSHIFT_REMEDY = "install HyperShift (multicluster-engine) on the hub"
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,21 @@ class Crd:
         return f"{self.plural}.{self.group}"
 
     @property
-    def ours(self) -> bool:
+    def is_ours(self) -> bool:
         return not self.remedy
 
     @property
-    def api(self) -> str:
+    def api_version(self) -> str:
         return f"{self.group}/{self.version}"
 
 
 ORDERS = Crd("clusterorders", "osac.openshift.io", "v1alpha1")
 CLAIMS = Crd("claims", "boatyard.io", "v1")
 LEFTOVERS = Crd("leftovers", "boatyard.io", "v1")
-OURS = (ORDERS, CLAIMS, LEFTOVERS)
+OUR_CRDS = (ORDERS, CLAIMS, LEFTOVERS)
 
-HOSTED_CLUSTERS = Crd("hostedclusters", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT)
-NODE_POOLS = Crd("nodepools", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT)
+HOSTED_CLUSTERS = Crd("hostedclusters", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT_REMEDY)
+NODE_POOLS = Crd("nodepools", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT_REMEDY)
 AGENTS = Crd(
     "agents",
     "agent-install.openshift.io",
@@ -74,20 +77,20 @@ ADDRESS_POOLS = Crd("ipaddresspools", "metallb.io", "v1beta1", "install MetalLB 
 
 
 def is_hosted(hub: Hub) -> bool:
-    return hub.spec.drivers.get("platform") == HOSTED
+    return hub.spec.drivers.get("platform") == HOSTED_DRIVER
 
 
 def is_automated(hub: Hub) -> bool:
     """Whether playbooks create the clusters; they need rights of their own."""
-    return hub.spec.drivers.get("automation") == EDA
+    return hub.spec.drivers.get("automation") == EDA_DRIVER
 
 
-def needed_crds(hub: Hub) -> Sequence[Crd]:
+def list_needed_crds(hub: Hub) -> Sequence[Crd]:
     """The kinds that must be served for the hub's drivers to work."""
-    crds = [*OURS]
+    crds = [*OUR_CRDS]
     if is_hosted(hub):
         crds += [HOSTED_CLUSTERS, NODE_POOLS]
-        platform = hub.spec.settings.get(HOSTED_ON)
+        platform = hub.spec.settings.get(HOSTED_PLATFORM_SETTING)
         crds += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
     return crds
 
@@ -95,7 +98,7 @@ def needed_crds(hub: Hub) -> Sequence[Crd]:
 # --- rights ------------------------------------------------------------------------------------
 
 
-def needs_of(rights: Rights) -> Iterator[Need]:
+def list_needs(rights: Rights) -> Iterator[Need]:
     """Each verb on each resource in the rules."""
     for rule in rights.rules:
         for group in rule.get("apiGroups") or ():
@@ -115,12 +118,12 @@ def _allows(rule: Manifest, need: Need) -> bool:
     resources = {"*", need.resource} | ({f"*/{part}"} if part else {resource})
     names = rule.get("resourceNames") or ()
     return (
-        _any(rule, "verbs", {"*", need.verb})
-        and _any(rule, "apiGroups", {"*", need.group})
-        and _any(rule, "resources", resources)
+        _matches_any(rule, "verbs", {"*", need.verb})
+        and _matches_any(rule, "apiGroups", {"*", need.group})
+        and _matches_any(rule, "resources", resources)
         and (not names or need.name in names)
     )
 
 
-def _any(rule: Manifest, field: str, values: set[str]) -> bool:
+def _matches_any(rule: Manifest, field: str, values: set[str]) -> bool:
     return not values.isdisjoint(rule.get(field) or ())

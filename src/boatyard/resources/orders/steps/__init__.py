@@ -15,11 +15,11 @@ from boatyard.resources.orders.steps import (
     role,
     validate,
 )
-from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.context import StepContext
 
-Act = Callable[[Context, Item], Awaitable[Outcome]]
+ItemAction = Callable[[StepContext, Item], Awaitable[Outcome]]
 
-ENSURE: Mapping[str, Act] = {
+ENSURE_ACTIONS: Mapping[str, ItemAction] = {
     "host": hosts.ensure_host,
     "l2": network.ensure_l2,
     "port": network.ensure_port,
@@ -42,7 +42,7 @@ ENSURE: Mapping[str, Act] = {
     "farewell": role.ensure_run,
 }
 
-RELEASE: Mapping[str, Act] = {
+RELEASE_ACTIONS: Mapping[str, ItemAction] = {
     "host": hosts.release_host,
     "l2": network.release_l2,
     "port": network.release_port,
@@ -62,5 +62,5 @@ RELEASE: Mapping[str, Act] = {
     "post_install": role.release_run,
     "scale": role.release_run,
     "acceptance": role.release_run,
-    "farewell": role.say_farewell,
+    "farewell": role.run_delete_hook,
 }

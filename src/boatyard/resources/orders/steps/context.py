@@ -10,17 +10,17 @@ from datetime import datetime
 from boatyard.model.generated.boatyard import Item, Order
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.orders.steps.telling import NoStories, Stories
+from boatyard.resources.orders.steps.run_logs import NoRunLogSink, RunLogSink
 
 
 @dataclass(frozen=True)
-class Context:
+class StepContext:
     order: Order
     drivers: HubDrivers
     book: OrderBook
     now: datetime
     items: dict[str, Item] = field(default_factory=dict)  # by key; grows as the pass confirms more
-    stories: Stories = field(default_factory=NoStories)  # stores the logs of role runs
+    run_logs: RunLogSink = field(default_factory=NoRunLogSink)  # stores the logs of role runs
 
     def key(self, item_key: str) -> str:
         """The key under which the item can be found again outside."""
@@ -40,8 +40,8 @@ class Context:
         """
         owner = self.key(item.key)
         count = len(candidates)
-        start = spread(owner, count)
-        width = _FIRST_SLICE
+        start = hash_to_index(owner, count)
+        width = _FIRST_SLICE_SIZE
         while True:
             slice_ = [candidates[(start + n) % count] for n in range(min(width, count))]
             claim = await self.book.claim(self.pool(pool), slice_, owner, now=self.now)
@@ -50,10 +50,10 @@ class Context:
             width *= 16
 
 
-_FIRST_SLICE = 16
+_FIRST_SLICE_SIZE = 16
 
 
-def spread(text: str, count: int) -> int:
+def hash_to_index(text: str, count: int) -> int:
     """A number from 0 to count - 1, always the same for the same text, evenly spread over texts."""
     if count == 0:
         return 0

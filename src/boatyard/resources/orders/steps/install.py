@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from boatyard.model.generated.boatyard import Item, ItemState, Order
 from boatyard.model.outcome import Outcome, Waiting
-from boatyard.platforms.port import HAS_NODES, ClusterWanted, NodeWanted, RestoreWanted
-from boatyard.resources.orders.resting import wanted_rest
-from boatyard.resources.orders.steps.context import Context
+from boatyard.platforms.port import HAS_NODES, DesiredCluster, DesiredNode, DesiredRestore
+from boatyard.resources.orders.hibernation import get_platform_rest
+from boatyard.resources.orders.steps.context import StepContext
 
 
-async def ensure_cluster(context: Context, item: Item) -> Outcome:
+async def ensure_cluster(context: StepContext, item: Item) -> Outcome:
     spec = context.order.spec
-    desired_cluster = ClusterWanted(
+    desired_cluster = DesiredCluster(
         name=spec.cluster_name,
         version=spec.version,
         release_image=spec.release_image,
@@ -27,24 +27,24 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
         gateway=context.items["l3"].facts.get("gateway", ""),
         ssh_public_key=spec.ssh_public_key,
         pull_secret=spec.pull_secret,
-        parameters=_parameters(context.order),
+        parameters=_get_plain_parameters(context.order),
         settings=spec.platform_settings,
         host_types=tuple(sorted({node_set.host_type for node_set in spec.node_sets.values()})),
-        rest=wanted_rest(context.order),
+        rest=get_platform_rest(context.order),
         restore=_restore(context.order),
     )
     return await context.drivers.platform.ensure_cluster(context.key(item.key), desired_cluster)
 
 
-def _parameters(order: Order) -> Mapping[str, object]:
+def _get_plain_parameters(order: Order) -> Mapping[str, object]:
     return {name: value.get("value") for name, value in order.spec.template_parameters.items()}
 
 
-def _restore(order: Order) -> RestoreWanted | None:
+def _restore(order: Order) -> DesiredRestore | None:
     restore = order.spec.restore
     if not restore.request:
         return None
-    return RestoreWanted(request=restore.request, backup_key=backup_key(restore.backup))
+    return DesiredRestore(request=restore.request, backup_key=backup_key(restore.backup))
 
 
 def backup_key(backup_id: str) -> str:
@@ -52,7 +52,7 @@ def backup_key(backup_id: str) -> str:
     return f"{backup_id}/backup"
 
 
-async def release_cluster(context: Context, item: Item) -> Outcome:
+async def release_cluster(context: StepContext, item: Item) -> Outcome:
     """Releases the control plane, and makes unrecorded nodes that block it leaving items.
 
     A worker that was suspended between the check of its lease and an effect may create a node after the
@@ -78,8 +78,8 @@ def _leaving_node(key: str) -> Item:
     )
 
 
-async def ensure_node(context: Context, item: Item) -> Outcome:
-    node = NodeWanted(
+async def ensure_node(context: StepContext, item: Item) -> Outcome:
+    node = DesiredNode(
         slot=item.slot,
         node_set=item.node_set,
         host=_host_fact(context, f"host/{item.slot}", "host"),
@@ -91,12 +91,12 @@ async def ensure_node(context: Context, item: Item) -> Outcome:
     )
 
 
-def _host_fact(context: Context, key: str, name: str) -> str:
+def _host_fact(context: StepContext, key: str, name: str) -> str:
     """Empty where the platform makes machines itself."""
     return context.fact(key, name) if key in context.items else ""
 
 
-async def release_node(context: Context, item: Item) -> Outcome:
+async def release_node(context: StepContext, item: Item) -> Outcome:
     return await context.drivers.platform.release_node(
         context.key(item.key),
         context.key("cluster"),
@@ -105,10 +105,10 @@ async def release_node(context: Context, item: Item) -> Outcome:
     )
 
 
-async def ensure_backup(context: Context, item: Item) -> Outcome:
+async def ensure_backup(context: StepContext, item: Item) -> Outcome:
     raise AssertionError("backups are made by their own reconciler")
 
 
-async def release_backup(context: Context, item: Item) -> Outcome:
+async def release_backup(context: StepContext, item: Item) -> Outcome:
     """Releases a backup whose deletion did not finish in time."""
     return await context.drivers.platform.release_backup(context.key(item.key))

@@ -6,7 +6,7 @@ import hashlib
 
 from boatyard.model.generated.boatyard import Item, Order
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.context import StepContext
 
 _LONGEST_LABEL = 63
 
@@ -18,7 +18,7 @@ def cluster_label(order: Order) -> str:
     return f"{name}-{fragment}"
 
 
-async def ensure_name(context: Context, item: Item) -> Outcome:
+async def ensure_name(context: StepContext, item: Item) -> Outcome:
     zone = await context.drivers.dns.zone()
     label = cluster_label(context.order)
     if item.kind == "api-name":
@@ -31,5 +31,5 @@ async def ensure_name(context: Context, item: Item) -> Outcome:
     return Done({**outcome.facts, "name": name, "address": address})
 
 
-async def release_name(context: Context, item: Item) -> Outcome:
+async def release_name(context: StepContext, item: Item) -> Outcome:
     return await context.drivers.dns.release_record(context.key(item.key))

@@ -6,10 +6,10 @@ from boatyard.checks.port import Subject
 from boatyard.model.errors import NotFound
 from boatyard.model.generated.boatyard import Item, ItemState
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.context import StepContext
 
 
-async def ensure_check(context: Context, item: Item) -> Outcome:
+async def ensure_check(context: StepContext, item: Item) -> Outcome:
     drivers = context.drivers
     kubeconfig = ""
     if drivers.checks.needs_kubeconfig:
@@ -34,8 +34,8 @@ async def ensure_check(context: Context, item: Item) -> Outcome:
         kubeconfig=kubeconfig,
         resolve=drivers.dns.resolve,
     )
-    return await drivers.checks.ask(item.facts["check"], subject)
+    return await drivers.checks.run_check(item.facts["check"], subject)
 
 
-async def release_check(context: Context, item: Item) -> Outcome:
+async def release_check(context: StepContext, item: Item) -> Outcome:
     return Done()  # a check leaves nothing behind

@@ -9,15 +9,16 @@ from typing import Any
 
 import msgspec
 
-from boatyard.platforms.drivers.local.nodes.machines import Machine
+from boatyard.model.conditions import transition_time
+from boatyard.platforms.drivers.local.nodes.machines import MachineState
+from boatyard.platforms.drivers.local.nodes.node_health import boot_id, stable_uuid
 from boatyard.platforms.drivers.local.nodes.spec import NodeSpec
-from boatyard.platforms.drivers.local.nodes.standing import boot_id, stable_uuid
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEAVING = (
+LEAVING_ANNOTATION = (
     "boatyard.io/leaving"  # annotation of a Node drained for removal: it is not registered again
 )
-NODE_SET = "boatyard.io/node-set"
+NODE_SET_LABEL = "boatyard.io/node-set"
 
 _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 _PRESSURES = (
@@ -25,12 +26,12 @@ _PRESSURES = (
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 )
-_READY = ("KubeletReady", "kubelet is posting ready status")
-_UNREADY = ("KubeletNotReady", "the machine reports that it is not ready")
-_OURS = frozenset({"Ready", *(name for name, _, _ in _PRESSURES)})
+_READY_REASON = ("KubeletReady", "kubelet is posting ready status")
+_UNREADY_REASON = ("KubeletNotReady", "the machine reports that it is not ready")
+_OWN_CONDITIONS = frozenset({"Ready", *(name for name, _, _ in _PRESSURES)})
 
 
-class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+class NodeCondition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     type: str
     status: str
     reason: str = ""
@@ -40,7 +41,10 @@ class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     last_heartbeat_time: str | None = None
 
 
-class NodeSeen(msgspec.Struct, gc=False, frozen=True):
+_NO_CONDITION = NodeCondition(type="", status="")
+
+
+class NodeSummary(msgspec.Struct, gc=False, frozen=True):
     """The few fields that are kept of a Node object: a thousand of them must cost little memory."""
 
     uid: str
@@ -49,44 +53,44 @@ class NodeSeen(msgspec.Struct, gc=False, frozen=True):
     version: str
     addresses: tuple[str, ...]
     leaving: bool
-    labelled: bool  # has the labels of its spec
-    conditions: tuple[Condition, ...]
+    has_labels: bool  # has the labels of its spec
+    conditions: tuple[NodeCondition, ...]
 
     @property
-    def ready(self) -> str:
+    def ready_status(self) -> str:
         return next(
             (condition.status for condition in self.conditions if condition.type == "Ready"), ""
         )
 
 
-def see_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSeen:
+def summarize_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSummary:
     metadata, status = node["metadata"], node.get("status") or {}
     info = status.get("nodeInfo") or {}
     labels = metadata.get("labels") or {}
     desired_labels = {} if spec is None else node_labels(spec)
-    return NodeSeen(
+    return NodeSummary(
         uid=metadata["uid"],
         resource_version=int(metadata["resourceVersion"]),
         boot_id=info.get("bootID", ""),
         version=info.get("kubeletVersion", ""),
         addresses=tuple(address.get("address", "") for address in status.get("addresses") or ()),
-        leaving=LEAVING in (metadata.get("annotations") or {}),
-        labelled=desired_labels.items() <= labels.items(),
-        conditions=msgspec.convert(status.get("conditions") or (), tuple[Condition, ...]),
+        leaving=LEAVING_ANNOTATION in (metadata.get("annotations") or {}),
+        has_labels=desired_labels.items() <= labels.items(),
+        conditions=msgspec.convert(status.get("conditions") or (), tuple[NodeCondition, ...]),
     )
 
 
-def is_current(summary: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
+def is_current(summary: NodeSummary, spec: NodeSpec, machine: MachineState, boot: str) -> bool:
     """Whether the Node object shows the present state of the node."""
     return (
-        summary.ready == ("False" if machine.unready else "True")
+        summary.ready_status == ("False" if machine.unready else "True")
         and summary.boot_id == boot
         and summary.version == kubelet_version(spec)
         and summary.addresses == (spec.ip,)
     )
 
 
-def node_body(spec: NodeSpec, machine: Machine, now: datetime) -> dict[str, Any]:
+def node_body(spec: NodeSpec, machine: MachineState, now: datetime) -> dict[str, Any]:
     """Renders a Node object like one that a kubelet registers."""
     ranges = {"podCIDR": spec.pod_cidr, "podCIDRs": [spec.pod_cidr]} if spec.pod_cidr else {}
     return {
@@ -108,13 +112,13 @@ def node_labels(spec: NodeSpec) -> dict[str, str]:
         "kubernetes.io/os": "linux",
         "kubernetes.io/hostname": spec.name,
         "node-role.kubernetes.io/worker": "",
-        NODE_SET: spec.node_set,
+        NODE_SET_LABEL: spec.node_set,
         **spec.labels,
     }
 
 
 def node_status(
-    spec: NodeSpec, machine: Machine, before: Sequence[Condition], now: datetime
+    spec: NodeSpec, machine: MachineState, before: Sequence[NodeCondition], now: datetime
 ) -> dict[str, Any]:
     """Renders the whole status. Conditions that others have added stay."""
     capacity = {**_CAPACITY, **spec.capacity}
@@ -145,18 +149,24 @@ def kubelet_version(spec: NodeSpec) -> str:
 
 
 def _conditions(
-    machine: Machine, before: Sequence[Condition], now: datetime
+    machine: MachineState, before: Sequence[NodeCondition], now: datetime
 ) -> list[dict[str, Any]]:
     previous = {condition.type: condition for condition in before}
     desired = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
-    desired.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
-    moment = rfc3339(now)
+    desired.append(
+        ("Ready", "False", *_UNREADY_REASON)
+        if machine.unready
+        else ("Ready", "True", *_READY_REASON)
+    )
+    moment = format_rfc3339(now)
     conditions = [
-        msgspec.to_builtins(condition) for condition in before if condition.type not in _OURS
+        msgspec.to_builtins(condition)
+        for condition in before
+        if condition.type not in _OWN_CONDITIONS
     ]
     for name, status, reason, message in desired:
-        last = previous.get(name)
-        since = last.last_transition_time if last and last.status == status else None
+        last = previous.get(name, _NO_CONDITION)
+        since = transition_time(status, last.status, last.last_transition_time, moment)
         conditions.append(
             {
                 "type": name,
@@ -164,13 +174,13 @@ def _conditions(
                 "reason": reason,
                 "message": message,
                 "lastHeartbeatTime": moment,
-                "lastTransitionTime": since or moment,
+                "lastTransitionTime": since,
             }
         )
     return conditions
 
 
-class Lease:
+class NodeLease:
     """The lease of a node. Its body is rendered a hundred times a second, so all but two fields are prepared bytes."""
 
     __slots__ = ("_head", "_tail", "resource_version", "uid")
@@ -186,18 +196,18 @@ class Lease:
         self._head = f'{{{kind_json},"metadata":{metadata_json}'.encode()
         self._tail = f'}},{spec_json},"renewTime":"'.encode()
 
-    def body(self, now: datetime) -> bytes:
+    def render(self, now: datetime) -> bytes:
         """Renders the lease with the version last read, so that two agents of one node get a conflict."""
         version = self.resource_version
         guard = f',"resourceVersion":"{version}"'.encode() if version else b""
-        return b'%b%b%b%b"}}' % (self._head, guard, self._tail, micro_time(now))
+        return b'%b%b%b%b"}}' % (self._head, guard, self._tail, format_micro_time(now))
 
 
-def rfc3339(moment: datetime) -> str:
+def format_rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def micro_time(moment: datetime) -> bytes:
+def format_micro_time(moment: datetime) -> bytes:
     return f"{moment.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z".encode()
 
 

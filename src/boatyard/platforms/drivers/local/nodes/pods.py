@@ -12,18 +12,21 @@ from typing import Any
 
 import msgspec
 
-from boatyard.platforms.drivers.local.nodes.objects import parse_time, rfc3339
+from boatyard.model.backoff import Backoff
+from boatyard.platforms.drivers.local.nodes.objects import format_rfc3339, parse_time
 
-FAILS = "boatyard.io/pod-fails"  # annotation: its containers fail again and again
-RUNS_FOR = "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself ends
+FAILS_ANNOTATION = "boatyard.io/pod-fails"  # annotation: its containers fail again and again
+RUNS_FOR_ANNOTATION = (
+    "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself ends
+)
 RUN_SECONDS = 1.0
-LEAVE_SECONDS = 1.0  # the longest time a pod takes to stop, whatever its grace period
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
+STOP_SECONDS = 1.0  # the longest time a pod takes to stop, whatever its grace period
+_CRASHES = Backoff(first=10.0, longest=300.0)
 
-_RENAMED: Any = {"gc": False, "rename": "camel", "frozen": True}
+_STRUCT_OPTIONS: Any = {"gc": False, "rename": "camel", "frozen": True}
 
 
-class Metadata(msgspec.Struct, **_RENAMED):
+class PodMetadata(msgspec.Struct, **_STRUCT_OPTIONS):
     name: str
     namespace: str
     uid: str
@@ -35,26 +38,26 @@ class Metadata(msgspec.Struct, **_RENAMED):
     finalizers: tuple[str, ...] = ()
 
 
-class Container(msgspec.Struct, **_RENAMED):
+class Container(msgspec.Struct, **_STRUCT_OPTIONS):
     name: str
     image: str = ""
     restart_policy: str = ""
 
 
-class Gate(msgspec.Struct, **_RENAMED):
+class ReadinessGate(msgspec.Struct, **_STRUCT_OPTIONS):
     condition_type: str
 
 
-class Spec(msgspec.Struct, **_RENAMED):
+class PodSpec(msgspec.Struct, **_STRUCT_OPTIONS):
     node_name: str = ""
     host_network: bool = False
     restart_policy: str = "Always"
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    readiness_gates: tuple[Gate, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
-class ContainerSeen(msgspec.Struct, **_RENAMED):
+class ContainerStatus(msgspec.Struct, **_STRUCT_OPTIONS):
     name: str
     image: str = ""
     restart_count: int = 0
@@ -65,23 +68,23 @@ class ContainerSeen(msgspec.Struct, **_RENAMED):
         return str((self.state.get("running") or {}).get("startedAt") or "")
 
 
-class Status(msgspec.Struct, **_RENAMED):
+class PodStatus(msgspec.Struct, **_STRUCT_OPTIONS):
     phase: str = ""
     start_time: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
     conditions: tuple[dict[str, Any], ...] = ()
-    container_statuses: tuple[ContainerSeen, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(msgspec.Struct, **_RENAMED):
+class Pod(msgspec.Struct, **_STRUCT_OPTIONS):
     """The fields of a pod that matter to the simulated kubelet."""
 
-    metadata: Metadata
-    spec: Spec = Spec()
-    status: Status = Status()
+    metadata: PodMetadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -90,13 +93,15 @@ class Pod(msgspec.Struct, **_RENAMED):
 
     @property
     def fails(self) -> bool:
-        return self.metadata.annotations.get(FAILS) == "true"
+        return self.metadata.annotations.get(FAILS_ANNOTATION) == "true"
 
 
-def see_pod(item: Mapping[str, Any]) -> Pod:
+def parse_pod(item: Mapping[str, Any]) -> Pod:
     pod = msgspec.convert(item, Pod, strict=False)
     annotations = {
-        name: text for name, text in pod.metadata.annotations.items() if name in (FAILS, RUNS_FOR)
+        name: text
+        for name, text in pod.metadata.annotations.items()
+        if name in (FAILS_ANNOTATION, RUNS_FOR_ANNOTATION)
     }
     return msgspec.structs.replace(
         pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations)
@@ -104,112 +109,114 @@ def see_pod(item: Mapping[str, Any]) -> Pod:
 
 
 @dataclass(frozen=True)
-class Ground:
+class PodNodeState:
     """The state of the node that a pod runs on."""
 
     address: str  # of the node
-    began_at: float  # when the machine last started: containers started earlier have ended
-    starts: bool = True  # whether pods are started; a node that is not ready only ends them
+    boot_started_at: float  # when the machine last started: containers started earlier have ended
+    starts_pods: bool = True  # whether pods are started; a node that is not ready only ends them
 
 
 @dataclass(frozen=True)
-class Write:
+class WriteStatus:
     status: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Remove:
+class DeletePod:
     """The pod has stopped: its object is deleted."""
 
 
 @dataclass(frozen=True)
-class Later:
+class WaitUntil:
     at: float  # wall-clock seconds
 
 
-Move = Write | Remove | Later | None
+PodAction = WriteStatus | DeletePod | WaitUntil | None
 
 
-def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
+def choose_next_action(
+    pod: Pod, node_state: PodNodeState, address: str, now: datetime
+) -> PodAction:
     """Returns the next action for the pod; None when nothing is to do until something changes.
 
     `address` is the pod's address once it runs.
     """
     if pod.metadata.deletion_timestamp:
-        return _leave(pod, now)
-    if pod.finished or not ground.starts:
+        return _stop_pod(pod, now)
+    if pod.is_finished or not node_state.starts_pods:
         return None
     if pod.fails:
-        return _fail(pod, ground, address, now)
-    if not _runs(pod, ground):
-        return Write(_running(pod, ground, address, now))
+        return _crash_pod(pod, node_state, address, now)
+    if not _is_running(pod, node_state):
+        return WriteStatus(_render_running(pod, node_state, address, now))
     conditions = _conditions(pod, now, ready=True)
-    if not _says(pod, conditions):
-        return Write({"conditions": conditions})
+    if not _has_conditions(pod, conditions):
+        return WriteStatus({"conditions": conditions})
     if pod.ends_by_itself:
-        return _end(pod, now, exit_code=0)
+        return _finish_pod(pod, now, exit_code=0)
     return None
 
 
-def _leave(pod: Pod, now: datetime) -> Move:
+def _stop_pod(pod: Pod, now: datetime) -> PodAction:
     grace = pod.metadata.deletion_grace_period_seconds
     if grace == 0:
         return None  # only finalizers of others keep it
     asked_at = parse_time(pod.metadata.deletion_timestamp) - grace
-    stops_at = asked_at + min(grace, LEAVE_SECONDS)
+    stops_at = asked_at + min(grace, STOP_SECONDS)
     if now.timestamp() < stops_at:
-        return Later(stops_at)
+        return WaitUntil(stops_at)
     watched = pod.ends_by_itself or pod.metadata.finalizers
-    if watched and not pod.finished and pod.status.container_statuses:
+    if watched and not pod.is_finished and pod.status.container_statuses:
         # Controllers that count finished pods must see how this one ended before it is deleted.
-        return Write(_ended(pod, now, exit_code=143))
-    return Remove()
+        return WriteStatus(_render_ended(pod, now, exit_code=143))
+    return DeletePod()
 
 
-def _end(pod: Pod, now: datetime, *, exit_code: int) -> Move:
+def _finish_pod(pod: Pod, now: datetime, *, exit_code: int) -> PodAction:
     started = max(parse_time(status.started_at) for status in pod.status.container_statuses)
     ends_at = started + run_seconds(pod)
     if now.timestamp() < ends_at:
-        return Later(ends_at)
-    return Write(_ended(pod, now, exit_code=exit_code))
+        return WaitUntil(ends_at)
+    return WriteStatus(_render_ended(pod, now, exit_code=exit_code))
 
 
 def run_seconds(pod: Pod) -> float:
     try:
-        return max(float(pod.metadata.annotations[RUNS_FOR]), 0.0)
+        return max(float(pod.metadata.annotations[RUNS_FOR_ANNOTATION]), 0.0)
     except (KeyError, ValueError):
         return RUN_SECONDS
 
 
-def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
+def _crash_pod(pod: Pod, node_state: PodNodeState, address: str, now: datetime) -> PodAction:
     if pod.spec.restart_policy == "Never":
-        if not _runs(pod, ground):
-            return Write(_running(pod, ground, address, now))
-        return _end(pod, now, exit_code=1)
+        if not _is_running(pod, node_state):
+            return WriteStatus(_render_running(pod, node_state, address, now))
+        return _finish_pod(pod, now, exit_code=1)
     started_at = parse_time(pod.status.start_time) or now.timestamp()
     restarts, again_at = crash_loop(now.timestamp() - started_at)
     statuses = pod.status.container_statuses
     if statuses and all(
         "waiting" in status.state and status.restart_count >= restarts for status in statuses
     ):
-        return Later(started_at + again_at)
-    return Write(_crashing(pod, ground, address, now, restarts))
+        return WaitUntil(started_at + again_at)
+    return WriteStatus(_render_crashing(pod, node_state, address, now, restarts))
 
 
 def crash_loop(elapsed: float) -> tuple[int, float]:
     """Returns how often a container that always fails was restarted after so many seconds, and the next restart."""
-    restarts, at, pause = 1, _FIRST_BACKOFF, _FIRST_BACKOFF
-    while at <= elapsed and pause < _LONGEST_BACKOFF:
-        pause = min(2 * pause, _LONGEST_BACKOFF)
-        restarts, at = restarts + 1, at + pause
+    restarts, at = 1, _CRASHES.first
+    while at <= elapsed and _CRASHES.pause(restarts) < _CRASHES.longest:
+        restarts += 1
+        at += _CRASHES.pause(restarts)
     if at <= elapsed:
         # Computed, not iterated: a tenant may write that its pod started a thousand years ago.
-        more = int((elapsed - at) // _LONGEST_BACKOFF) + 1
-        restarts, at = restarts + more, at + more * _LONGEST_BACKOFF
+        more = int((elapsed - at) // _CRASHES.longest) + 1
+        restarts, at = restarts + more, at + more * _CRASHES.longest
     return restarts, at
 
 
-def _runs(pod: Pod, ground: Ground) -> bool:
+def _is_running(pod: Pod, node_state: PodNodeState) -> bool:
     statuses = {entry.name: entry for entry in pod.status.container_statuses}
     if pod.status.phase != "Running" or len(statuses) != len(pod.spec.containers):
         return False
@@ -218,17 +225,19 @@ def _runs(pod: Pod, ground: Ground) -> bool:
         if status is None or status.image != container.image or not status.started_at:
             return False
         # Timestamps in objects are whole seconds.
-        if parse_time(status.started_at) + 1 <= ground.began_at:
+        if parse_time(status.started_at) + 1 <= node_state.boot_started_at:
             return False
     return True
 
 
-def _running(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
-    moment = rfc3339(now)
+def _render_running(
+    pod: Pod, node_state: PodNodeState, address: str, now: datetime
+) -> dict[str, Any]:
+    moment = format_rfc3339(now)
     counts = {
         container.name: container.restart_count + 1 for container in pod.status.container_statuses
     }
-    status = _placed(pod, ground, address, now)
+    status = _render_started(pod, node_state, address, now)
     status["containerStatuses"] = [
         _container(
             pod, container, counts.get(container.name, 0), {"running": {"startedAt": moment}}
@@ -239,11 +248,11 @@ def _running(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str,
     return status
 
 
-def _crashing(
-    pod: Pod, ground: Ground, address: str, now: datetime, restarts: int
+def _render_crashing(
+    pod: Pod, node_state: PodNodeState, address: str, now: datetime, restarts: int
 ) -> dict[str, Any]:
-    moment = rfc3339(now)
-    status = _placed(pod, ground, address, now)
+    moment = format_rfc3339(now)
+    status = _render_started(pod, node_state, address, now)
     text = "back-off restarting failed container"
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
     status["containerStatuses"] = [
@@ -259,14 +268,16 @@ def _crashing(
     return status
 
 
-def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
+def _render_started(
+    pod: Pod, node_state: PodNodeState, address: str, now: datetime
+) -> dict[str, Any]:
     """Renders the status that every started pod has: its addresses, and its finished init containers."""
-    moment = rfc3339(now)
+    moment = format_rfc3339(now)
     done = {"terminated": _terminated(moment, moment, exit_code=0)}
     status: dict[str, Any] = {
         "phase": "Running",
-        "hostIP": ground.address,
-        "hostIPs": [{"ip": ground.address}],
+        "hostIP": node_state.address,
+        "hostIPs": [{"ip": node_state.address}],
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": pod.status.start_time or moment,
@@ -282,8 +293,8 @@ def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, 
     return status
 
 
-def _ended(pod: Pod, now: datetime, *, exit_code: int) -> dict[str, Any]:
-    moment = rfc3339(now)
+def _render_ended(pod: Pod, now: datetime, *, exit_code: int) -> dict[str, Any]:
+    moment = format_rfc3339(now)
     old_statuses = {entry.name: entry for entry in pod.status.container_statuses}
     statuses = []
     for container in pod.spec.containers:
@@ -347,12 +358,12 @@ def _conditions(
         if last is not None and last.get("status") == status:
             conditions.append(last)
             continue
-        moment = rfc3339(now)
+        moment = format_rfc3339(now)
         condition = {"type": name, "status": status, "lastTransitionTime": moment}
         conditions.append(condition if is_true else {**condition, "reason": why})
     return conditions
 
 
-def _says(pod: Pod, conditions: list[dict[str, Any]]) -> bool:
+def _has_conditions(pod: Pod, conditions: list[dict[str, Any]]) -> bool:
     statuses = {condition["type"]: condition.get("status") for condition in pod.status.conditions}
     return all(statuses.get(condition["type"]) == condition["status"] for condition in conditions)

@@ -1,15 +1,15 @@
 """Real nodes on this machine (`nodes: real`): their requirements, their network segment, and the nodes."""
 
 from boatyard.platforms.drivers.local.real.names import node_name, segment_name
-from boatyard.platforms.drivers.local.real.node import Component, RealNode
+from boatyard.platforms.drivers.local.real.node import NodeProgram, RealNode
 from boatyard.platforms.drivers.local.real.nodes import (
-    after_containerd,
     clean_node,
-    components,
     freeze_node,
+    import_images,
+    list_programs,
     prepare_node,
 )
-from boatyard.platforms.drivers.local.real.requirements import check_all, missing
+from boatyard.platforms.drivers.local.real.requirements import check_requirements, list_missing
 from boatyard.platforms.drivers.local.real.segment import (
     clean_segment,
     list_nodes,
@@ -18,17 +18,17 @@ from boatyard.platforms.drivers.local.real.segment import (
 )
 
 __all__ = [
-    "Component",
+    "NodeProgram",
     "RealNode",
-    "after_containerd",
-    "check_all",
+    "check_requirements",
     "clean_node",
     "clean_segment",
-    "components",
     "freeze_node",
+    "import_images",
+    "list_missing",
     "list_nodes",
+    "list_programs",
     "list_segments",
-    "missing",
     "node_name",
     "prepare_node",
     "prepare_segment",

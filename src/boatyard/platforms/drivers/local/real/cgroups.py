@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local import limits
-from boatyard.platforms.drivers.local.limits import Limits
+from boatyard.platforms.drivers.local import cgroup_limits
+from boatyard.platforms.drivers.local.cgroup_limits import CgroupLimits
 
 ROOT = Path("/sys/fs/cgroup")
-SYSTEM = "system"
+SYSTEM_GROUP = "system"
 KILL_SECONDS = 20.0
-_STEP = 0.02
+_POLL_SECONDS = 0.02
 
 
 def is_unified() -> bool:
@@ -36,7 +36,7 @@ def hierarchies() -> list[Path]:
     return []
 
 
-def tracker() -> Path:
+def process_hierarchy() -> Path:
     """Returns the hierarchy that contains all processes of a node."""
     return ROOT if is_unified() else ROOT / "freezer"
 
@@ -50,7 +50,7 @@ def list_groups(prefix: str) -> set[str]:
     }
 
 
-def make(name: str, bounds: Limits) -> None:
+def make_groups(name: str, bounds: CgroupLimits) -> None:
     """Creates the node's group in every hierarchy, so that it can have processes and subgroups.
 
     The bounds hold for its pods together; with version 2 also for the node's own programs.
@@ -64,12 +64,12 @@ def make(name: str, bounds: Limits) -> None:
                 (group / setting).write_text((hierarchy / setting).read_text())
     if is_unified():
         for group in (ROOT, ROOT / name):
-            _divide(group)
-    (tracker() / name / SYSTEM).mkdir(exist_ok=True)
-    limits.bound(name, bounds)
+            _enable_controllers(group)
+    (process_hierarchy() / name / SYSTEM_GROUP).mkdir(exist_ok=True)
+    cgroup_limits.set_limits(name, bounds)
 
 
-def _divide(group: Path) -> None:
+def _enable_controllers(group: Path) -> None:
     """Enables all controllers of a version 2 group for its subgroups."""
     for controller in (group / "cgroup.controllers").read_text().split():
         with contextlib.suppress(
@@ -96,7 +96,7 @@ def freeze(name: str, *, frozen: bool) -> None:
         else ("freezer.state", "FROZEN" if frozen else "THAWED")
     )
     with contextlib.suppress(FileNotFoundError):
-        (tracker() / name / file).write_text(state)
+        (process_hierarchy() / name / file).write_text(state)
 
 
 def remove(name: str) -> None:
@@ -133,6 +133,6 @@ def _remove(group: Path) -> None:
         except OSError as error:  # an ending process still counts
             if time.monotonic() > end:
                 raise Unavailable(f"{group} is still in use: {error.strerror}") from error
-            time.sleep(_STEP)
+            time.sleep(_POLL_SECONDS)
         else:
             return

@@ -43,9 +43,9 @@ def main(arguments: list[str]) -> None:
         file.write("0")
     with open(plan["lock"], "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _join(plan):
+        if not _join_namespaces(plan):
             _end_pods(plan["pods"])
-            _make(plan)
+            _make_namespaces(plan)
     os.chdir("/")
     _close_inherited()
     os.execve(program, argv, {**os.environ, **plan["environ"]})
@@ -57,7 +57,7 @@ def _enter_netns(path: str) -> None:
     os.close(file)
 
 
-def _join(plan: dict[str, Any]) -> bool:
+def _join_namespaces(plan: dict[str, Any]) -> bool:
     """Joins the node's mount namespace. False when no process of the node has one."""
     own_namespace = os.stat("/proc/self/ns/mnt").st_ino
     with open(os.path.join(plan["group"], "cgroup.procs")) as file:
@@ -97,7 +97,7 @@ def _end_pods(groups: list[str]) -> None:
     raise OSError(errno.EBUSY, f"processes of pods in {groups[0]} do not end")
 
 
-def _make(plan: dict[str, Any]) -> None:
+def _make_namespaces(plan: dict[str, Any]) -> None:
     root = plan["root"]
     _call("unshare", _CLONE_NEWNS | _CLONE_NEWUTS)
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
@@ -114,7 +114,7 @@ def _make(plan: dict[str, Any]) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    _make_place(source, target)
+    _make_mount_point(source, target)
     _mount(source, target, "", _MS_BIND | _MS_REC)
 
 
@@ -127,12 +127,12 @@ def _link(source: str, target: str) -> None:
     os.symlink(source, target)
 
 
-def _in_memory(mode: str, target: str) -> None:
+def _mount_tmpfs(mode: str, target: str) -> None:
     os.makedirs(target)
     _mount("node", target, "tmpfs", 0, f"mode={mode}")
 
 
-def _sys(_: str, target: str) -> None:
+def _mount_sysfs(_: str, target: str) -> None:
     os.makedirs(target)
     _mount("node", target, "sysfs", 0)
 
@@ -141,12 +141,12 @@ _MOUNTS = {
     "bind": _bind,
     "read-only": _bind_read_only,
     "link": _link,
-    "memory": _in_memory,
-    "sys": _sys,
+    "memory": _mount_tmpfs,
+    "sys": _mount_sysfs,
 }
 
 
-def _make_place(source: str, target: str) -> None:
+def _make_mount_point(source: str, target: str) -> None:
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:

@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PAUSE = "localhost/pause:1"
-BUSYBOX = "localhost/busybox:1"
+PAUSE_IMAGE = "localhost/pause:1"
+BUSYBOX_IMAGE = "localhost/busybox:1"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The first process of every pod. When containers share their processes, orphans become its children: a shell
 # that waits reaps them, a mere `sleep` would not.
-_PAUSE = "trap 'exit 0' TERM INT; while :; do sleep 2147483 & wait; done"
+_PAUSE_SCRIPT = "trap 'exit 0' TERM INT; while :; do sleep 2147483 & wait; done"
 
 
 def write_images(busybox: Path, path: Path) -> None:
@@ -30,7 +30,7 @@ def write_images(busybox: Path, path: Path) -> None:
     if path.exists():
         return
     layer = make_layer(busybox.read_bytes(), list_applets(busybox))
-    commands = {PAUSE: ["/bin/sh", "-c", _PAUSE], BUSYBOX: ["/bin/sh"]}
+    commands = {PAUSE_IMAGE: ["/bin/sh", "-c", _PAUSE_SCRIPT], BUSYBOX_IMAGE: ["/bin/sh"]}
     draft = path.with_name(path.name + ".new")
     draft.write_bytes(make_archive(layer, commands))
     draft.replace(path)
@@ -102,10 +102,10 @@ def _image(
     manifest = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": _described(blobs, config, "application/vnd.oci.image.config.v1+json"),
+        "config": _add_described_blob(blobs, config, "application/vnd.oci.image.config.v1+json"),
         "layers": [{"mediaType": kind, "digest": digest, "size": len(layer)}],
     }
-    entry = _described(blobs, manifest, "application/vnd.oci.image.manifest.v1+json")
+    entry = _add_described_blob(blobs, manifest, "application/vnd.oci.image.manifest.v1+json")
     tag = name.rpartition(":")[2]
     annotations = {
         "io.containerd.image.name": name,
@@ -114,7 +114,7 @@ def _image(
     return {**entry, "annotations": annotations}
 
 
-def _described(blobs: dict[str, bytes], content: Any, kind: str) -> dict[str, Any]:
+def _add_described_blob(blobs: dict[str, bytes], content: Any, kind: str) -> dict[str, Any]:
     data = _json(content)
     return {"mediaType": kind, "digest": _put(blobs, data), "size": len(data)}
 

@@ -27,12 +27,12 @@ def node_name(slug: str, name: str) -> str:
     return f"{segment_name(slug)}-{name}"
 
 
-def slug_in(name: str) -> str:
+def parse_slug(name: str) -> str:
     """Returns the slug in a name; empty when the name is not one of ours."""
     slug = name.removeprefix(PREFIX).partition("-")[0]
     return slug if name.startswith(PREFIX) and _SLUG.fullmatch(slug) else ""
 
 
-def node_in(name: str) -> str:
+def parse_node(name: str) -> str:
     """Returns the node in a name; empty when it names a segment or is not one of ours."""
-    return name.removeprefix(PREFIX).partition("-")[2] if slug_in(name) else ""
+    return name.removeprefix(PREFIX).partition("-")[2] if parse_slug(name) else ""

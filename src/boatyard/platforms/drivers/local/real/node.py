@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from boatyard.platforms.drivers.local.limits import Limits
+from boatyard.platforms.drivers.local.cgroup_limits import CgroupLimits
 from boatyard.platforms.drivers.local.real.names import node_name, segment_name
 
 BRIDGE = "br0"
 LINK = "eth0"
-_BOUNDS = Limits(memory=4 * 1024**3, threads=4000)
+_DEFAULT_LIMITS = CgroupLimits(memory=4 * 1024**3, threads=4000)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RealNode:
     proxy_kubeconfig: str = ""  # CN=system:kube-proxy
     cluster_dns: str = ""  # the DNS server of pods; empty: none
     cluster_domain: str = "cluster.local"
-    bounds: Limits = _BOUNDS  # of all its pods together
+    limits: CgroupLimits = _DEFAULT_LIMITS  # of all its pods together
 
     @property
     def netns(self) -> str:
@@ -50,7 +50,7 @@ class RealNode:
         return str(ipaddress.ip_interface(self.address).ip)
 
     @property
-    def port(self) -> str:
+    def link_name(self) -> str:
         """The name of the node's link in the segment."""
         return f"node{self.number}"
 
@@ -60,7 +60,7 @@ class RealNode:
 
 
 @dataclass(frozen=True)
-class Component:
+class NodeProgram:
     """One program of a node, to be started as root and kept running."""
 
     name: str  # "containerd", "kubelet", "kube-proxy"
@@ -68,4 +68,4 @@ class Component:
     argv: tuple[str, ...]
     netns: str
     environ: Mapping[str, str]
-    ready: Callable[[], Awaitable[bool]]  # cheap; whether it answers now
+    is_ready: Callable[[], Awaitable[bool]]  # cheap; whether it answers now

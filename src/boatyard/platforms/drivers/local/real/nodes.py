@@ -1,6 +1,6 @@
 """Real nodes: a kubelet, a containerd and optionally a kube-proxy each, in namespaces of their own.
 
-Usage: `prepare_node`, start the components in order, `after_containerd` once containerd is ready. To remove a
+Usage: `prepare_node`, start the components in order, `import_images` once containerd is ready. To remove a
 node call `clean_node`, which also ends its processes.
 """
 
@@ -16,35 +16,39 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from boatyard.model.errors import Unavailable
-from boatyard.netns.commands import run
+from boatyard.netns.commands import run_command
 from boatyard.netns.links import (
-    addresses,
     allow_forwarding,
     delete_link,
     delete_routes,
     ensure_address,
-    ensure_cable,
     ensure_route,
+    ensure_veth_pair,
+    list_addresses,
 )
-from boatyard.netns.namespaces import delete_namespace, ensure_namespace, inside, is_namespace
+from boatyard.netns.namespaces import delete_namespace, ensure_namespace, is_namespace, run_inside
 from boatyard.platforms.drivers.local.real import cgroups, settings
-from boatyard.platforms.drivers.local.real.ending import end_processes
 from boatyard.platforms.drivers.local.real.images import write_images
-from boatyard.platforms.drivers.local.real.layout import IMAGES, make_plan, snapshotter
 from boatyard.platforms.drivers.local.real.mounts import unmount_below
 from boatyard.platforms.drivers.local.real.names import node_name, segment_name
-from boatyard.platforms.drivers.local.real.node import BRIDGE, LINK, Component, RealNode
+from boatyard.platforms.drivers.local.real.node import BRIDGE, LINK, NodeProgram, RealNode
+from boatyard.platforms.drivers.local.real.process_cleanup import end_processes
 from boatyard.platforms.drivers.local.real.requirements import (
-    check_all,
+    check_requirements,
     find_busybox,
     find_program,
     find_programs,
 )
+from boatyard.platforms.drivers.local.real.root_filesystem import (
+    IMAGES_FILE,
+    make_plan,
+    snapshotter,
+)
 from boatyard.platforms.drivers.local.real.segment import gateway_of
 
-_ENTER = Path(__file__).with_name("enter.py")
-_PLAN = "enter.json"
-_SECONDS = 60.0
+_ENTER_SCRIPT = Path(__file__).with_name("enter.py")
+_PLAN_FILE = "enter.json"
+_IMPORT_SECONDS = 60.0
 _PROBE_SECONDS = 1.0
 
 
@@ -53,19 +57,19 @@ async def prepare_node(node: RealNode) -> None:
 
     Refused with what is missing when the machine cannot have real nodes; Unavailable without a segment.
     """
-    await asyncio.to_thread(check_all)
+    await asyncio.to_thread(check_requirements)
     gateway = await gateway_of(node.slug)
     await ensure_namespace(node.netns)
-    await ensure_cable(node.segment, node.port, BRIDGE, node.netns, LINK)
+    await ensure_veth_pair(node.segment, node.link_name, BRIDGE, node.netns, LINK)
     await ensure_address(node.netns, LINK, node.address, gateway)
     await allow_forwarding(node.netns)
     # Nodes have a route only to the gateway; the gateway has the routes to the pods of each node.
     await ensure_route(node.segment, node.pod_cidr, node.ip)
-    await asyncio.to_thread(cgroups.make, node.netns, node.bounds)
+    await asyncio.to_thread(cgroups.make_groups, node.netns, node.limits)
     await asyncio.to_thread(_write_files, node)
 
 
-def components(node: RealNode) -> Sequence[Component]:
+def list_programs(node: RealNode) -> Sequence[NodeProgram]:
     """Returns the node's programs in the order of their start; each starts when the one before is ready."""
     containerd = ["containerd", "--config=/etc/containerd/config.toml"]
     kubelet = ["kubelet", *settings.kubelet_arguments(node)]
@@ -79,11 +83,11 @@ def components(node: RealNode) -> Sequence[Component]:
     return programs
 
 
-async def after_containerd(node: RealNode) -> None:
+async def import_images(node: RealNode) -> None:
     """Imports the images into a containerd that is ready. May be repeated. Takes some tenths of a second."""
     ctr = ["ctr", f"--address={settings.CONTAINERD_SOCKET}", "--namespace=k8s.io"]
-    command = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
-    await run(*_argv(node, find_program("ctr"), command), seconds=_SECONDS)
+    command = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES_FILE}"]
+    await run_command(*_argv(node, find_program("ctr"), command), seconds=_IMPORT_SECONDS)
 
 
 async def clean_node(slug: str, name: str, directory: Path) -> None:
@@ -95,7 +99,7 @@ async def clean_node(slug: str, name: str, directory: Path) -> None:
     await asyncio.to_thread(end_processes, netns)
     if is_namespace(netns):
         if is_namespace(segment):
-            for address in await addresses(netns, LINK):
+            for address in await list_addresses(netns, LINK):
                 await delete_routes(segment, address.partition("/")[0])
         await delete_link(netns, LINK)
     await delete_namespace(netns)
@@ -113,20 +117,20 @@ def _component(
     program: Path,
     command: Sequence[str],
     ready: Callable[[RealNode], Awaitable[bool]],
-) -> Component:
-    return Component(
+) -> NodeProgram:
+    return NodeProgram(
         name=command[0],
         executable=Path(sys.executable),
         argv=tuple(_argv(node, program, command)),
         netns=node.netns,
         environ={},
-        ready=lambda: ready(node),
+        is_ready=lambda: ready(node),
     )
 
 
 def _argv(node: RealNode, program: Path, command: Sequence[str]) -> list[str]:
-    plan = node.directory / _PLAN
-    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *command]
+    plan = node.directory / _PLAN_FILE
+    return [sys.executable, "-I", "-S", str(_ENTER_SCRIPT), str(plan), str(program), *command]
 
 
 def _write_files(node: RealNode) -> None:
@@ -135,12 +139,12 @@ def _write_files(node: RealNode) -> None:
         (directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
     for subdirectory in ("etc", "log", "kubelet", "containerd"):
         (directory / subdirectory).chmod(0o755)  # as on any machine: pods may run as any user
-    files = settings.files(node, programs, snapshotter=snapshotter(directory))
+    files = settings.render_files(node, programs, snapshotter=snapshotter(directory))
     for name, content in files.items():
         mode = 0o755 if name == settings.SHIM else 0o600 if "kubernetes/" in name else 0o644
         _write(directory / "etc" / name, content, mode)
-    write_images(find_busybox(), directory / IMAGES)
-    _write(directory / _PLAN, json.dumps(make_plan(node, programs)).encode(), 0o600)
+    write_images(find_busybox(), directory / IMAGES_FILE)
+    _write(directory / _PLAN_FILE, json.dumps(make_plan(node, programs)).encode(), 0o600)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
@@ -186,11 +190,11 @@ def _answers_on_socket(directory: Path) -> bool:
 
 
 async def _kubelet_is_ready(node: RealNode) -> bool:
-    return await _is_healthy(node.netns, settings.KUBELET_HEALTH)
+    return await _is_healthy(node.netns, settings.KUBELET_HEALTH_PORT)
 
 
 async def _proxy_is_ready(node: RealNode) -> bool:
-    return await _is_healthy(node.netns, settings.PROXY_HEALTH)
+    return await _is_healthy(node.netns, settings.PROXY_HEALTH_PORT)
 
 
 async def _is_healthy(netns: str, port: int) -> bool:
@@ -203,6 +207,6 @@ async def _is_healthy(netns: str, port: int) -> bool:
             return False
 
     try:
-        return await inside(netns, ask)
+        return await run_inside(netns, ask)
     except Unavailable:
         return False

@@ -14,7 +14,7 @@ from boatyard.model.errors import Refused
 from boatyard.platforms.drivers.local.real import cgroups
 from boatyard.platforms.drivers.local.real.images import is_static
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Each with the package that brings it in Debian and Ubuntu.
 _PROGRAMS = {
     "ip": "iproute2",
@@ -29,13 +29,13 @@ _PLUGINS = ("ptp", "host-local", "loopback", "portmap")
 _PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "freezer")
 # Runs in namespaces of its own, so that nothing is left afterwards.
-_TRY = """
+_TRIAL_SCRIPT = """
 mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type veth peer name right
 """
 
 
 @dataclass(frozen=True)
-class Programs:
+class RuntimePrograms:
     """The paths of programs that a node's containerd runs."""
 
     shim: Path
@@ -43,38 +43,38 @@ class Programs:
     plugins: Path  # a directory
 
 
-def missing() -> tuple[str, ...]:
+def list_missing() -> tuple[str, ...]:
     """Returns what this machine lacks for real nodes, each with its remedy. Takes some milliseconds."""
-    return tuple(_missing()) or tuple(_failed_try())
+    return tuple(_missing()) or tuple(_try_namespaces())
 
 
-def check_all() -> None:
+def check_requirements() -> None:
     """Refused, with everything that is missing, when this machine cannot run real nodes."""
-    lacking = missing()
+    lacking = list_missing()
     if lacking:
         raise Refused("real nodes cannot be had here: " + "; ".join(lacking), reason="NoRealNodes")
 
 
-def find_programs() -> Programs:
+def find_programs() -> RuntimePrograms:
     """Returns the paths of the programs. Refused when one is missing."""
-    return Programs(
+    return RuntimePrograms(
         shim=find_program("containerd-shim-runc-v2"),
         runc=find_program("runc"),
-        plugins=_found(_find_plugins(), "CNI plugins"),
+        plugins=_require(_find_plugins(), "CNI plugins"),
     )
 
 
 def find_program(name: str) -> Path:
     """Returns the path of a program. Refused when it is missing. Cheap."""
-    return _found(_find(name), name)
+    return _require(_find(name), name)
 
 
 def find_busybox() -> Path:
     """Returns the path of a static busybox. Refused when there is none."""
-    return _found(_find_busybox(), "a static busybox")
+    return _require(_find_busybox(), "a static busybox")
 
 
-def _found(path: Path | None, label: str) -> Path:
+def _require(path: Path | None, label: str) -> Path:
     if path is None:
         raise Refused(f"real nodes cannot be had here: {label} not found", reason="NoRealNodes")
     return path
@@ -106,12 +106,12 @@ def _missing_controllers() -> Iterator[str]:
     lacking = sorted(set(_CONTROLLERS) - controllers)
     if lacking:
         yield f"control groups without {', '.join(lacking)}; mount them below {cgroups.ROOT}"
-    elif os.geteuid() == 0 and not os.access(cgroups.tracker(), os.W_OK):
-        yield f"{cgroups.tracker()} cannot be written; mount it for writing"
+    elif os.geteuid() == 0 and not os.access(cgroups.process_hierarchy(), os.W_OK):
+        yield f"{cgroups.process_hierarchy()} cannot be written; mount it for writing"
 
 
-def _failed_try() -> Iterator[str]:
-    command = ["unshare", "--net", "--mount", "sh", "-ec", _TRY.strip()]
+def _try_namespaces() -> Iterator[str]:
+    command = ["unshare", "--net", "--mount", "sh", "-ec", _TRIAL_SCRIPT.strip()]
     try:
         completed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -124,7 +124,7 @@ def _failed_try() -> Iterator[str]:
 
 def _find(name: str) -> Path | None:
     # A user's PATH often lacks the directories of the administrator's programs.
-    path = shutil.which(name) or shutil.which(name, path=PATH)
+    path = shutil.which(name) or shutil.which(name, path=SYSTEM_PATH)
     return Path(path) if path else None
 
 

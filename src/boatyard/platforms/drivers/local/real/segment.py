@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from boatyard.model.errors import Unavailable
-from boatyard.netns.links import addresses, allow_forwarding, delete_link, ensure_bridge
+from boatyard.netns.links import allow_forwarding, delete_link, ensure_bridge, list_addresses
 from boatyard.netns.namespaces import (
     delete_namespace,
     ensure_namespace,
@@ -14,9 +14,9 @@ from boatyard.netns.namespaces import (
     list_namespaces,
 )
 from boatyard.platforms.drivers.local.real import cgroups
-from boatyard.platforms.drivers.local.real.ending import end_processes
-from boatyard.platforms.drivers.local.real.names import PREFIX, node_in, segment_name, slug_in
+from boatyard.platforms.drivers.local.real.names import PREFIX, parse_node, parse_slug, segment_name
 from boatyard.platforms.drivers.local.real.node import BRIDGE
+from boatyard.platforms.drivers.local.real.process_cleanup import end_processes
 
 
 async def prepare_segment(slug: str, gateway_cidr: str) -> None:
@@ -41,20 +41,22 @@ async def clean_segment(slug: str) -> None:
 
 async def list_segments() -> Sequence[str]:
     """Returns the slugs of all clusters with a segment, a node or a control group."""
-    return sorted({slug for name in await _names(PREFIX) if (slug := slug_in(name))})
+    return sorted({slug for name in await _names(PREFIX) if (slug := parse_slug(name))})
 
 
 async def list_nodes(slug: str) -> Sequence[str]:
     """Returns the names of a cluster's nodes that have a namespace or a control group."""
     names = await _names(segment_name(slug))
-    return sorted({node_in(name) for name in names if slug_in(name) == slug and node_in(name)})
+    return sorted(
+        {parse_node(name) for name in names if parse_slug(name) == slug and parse_node(name)}
+    )
 
 
 async def gateway_of(slug: str) -> str:
     """Returns the address of the bridge. Unavailable while there is no segment."""
     name = segment_name(slug)
     if is_namespace(name):
-        for address in await addresses(name, BRIDGE):
+        for address in await list_addresses(name, BRIDGE):
             return address.partition("/")[0]
     raise Unavailable(f"the segment {name} is not there yet")
 

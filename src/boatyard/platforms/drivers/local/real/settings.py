@@ -6,19 +6,21 @@ import hashlib
 import json
 from typing import Any
 
-from boatyard.platforms.drivers.local.real.images import PAUSE
+from boatyard.platforms.drivers.local.real.images import PAUSE_IMAGE
 from boatyard.platforms.drivers.local.real.node import RealNode
-from boatyard.platforms.drivers.local.real.requirements import Programs
-from boatyard.processes.marked import MARK
+from boatyard.platforms.drivers.local.real.requirements import RuntimePrograms
+from boatyard.processes.marked_processes import MARK_VARIABLE
 
 CONTAINERD_SOCKET = "/run/boatyard/containerd.sock"
 FIRST_IN_PATH = "/etc/boatyard"
 SHIM = "boatyard/containerd-shim-runc-v2"
-KUBELET_HEALTH, PROXY_HEALTH = 10248, 10256
+KUBELET_HEALTH_PORT, PROXY_HEALTH_PORT = 10248, 10256
 _KUBERNETES = "/etc/kubernetes"
 
 
-def files(node: RealNode, programs: Programs, *, snapshotter: str) -> dict[str, bytes]:
+def render_files(
+    node: RealNode, programs: RuntimePrograms, *, snapshotter: str
+) -> dict[str, bytes]:
     """Returns the files by their path below /etc."""
     identity = hashlib.sha256(node.netns.encode()).hexdigest()[:32]
     texts = {
@@ -34,7 +36,7 @@ def files(node: RealNode, programs: Programs, *, snapshotter: str) -> dict[str, 
         "kubernetes/kubelet.json": _json(_kubelet(node)),
         "kubernetes/kubelet.kubeconfig": node.kubeconfig,
         # A shim must not inherit the mark of the containerd that started it.
-        SHIM: f'#!/bin/sh\nunset {MARK}\nexec {programs.shim} "$@"\n',
+        SHIM: f'#!/bin/sh\nunset {MARK_VARIABLE}\nexec {programs.shim} "$@"\n',
     }
     if node.has_proxy:
         texts["kubernetes/kube-proxy.json"] = _json(_proxy(node))
@@ -65,7 +67,7 @@ def _kubelet(node: RealNode) -> dict[str, Any]:
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": node.ip,
-        "healthzPort": KUBELET_HEALTH,
+        "healthzPort": KUBELET_HEALTH_PORT,
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "authentication": {
             "anonymous": {"enabled": False},
@@ -129,7 +131,7 @@ def _proxy(node: RealNode) -> dict[str, Any]:
         "hostnameOverride": node.name,
         "mode": "nftables",
         "bindAddress": node.ip,
-        "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH}",
+        "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH_PORT}",
         "metricsBindAddress": "127.0.0.1:10249",
         "detectLocalMode": "InterfaceNamePrefix",
         "detectLocal": {"interfaceNamePrefix": "veth"},
@@ -144,7 +146,7 @@ def _proxy(node: RealNode) -> dict[str, Any]:
     }
 
 
-def _containerd(programs: Programs, snapshotter: str) -> str:
+def _containerd(programs: RuntimePrograms, snapshotter: str) -> str:
     return f"""\
 version = 2
 root = "/var/lib/containerd"
@@ -159,7 +161,7 @@ disabled_plugins = [
 address = "{CONTAINERD_SOCKET}"
 
 [plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{PAUSE}"
+sandbox_image = "{PAUSE_IMAGE}"
 # Without the right to lower a score, asking for a lower one ends every sandbox.
 restrict_oom_score_adj = true
 # A profile would be loaded into the machine's kernel and stay there.

@@ -251,7 +251,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def main(arguments: list[str]) -> None:
-    """`DIRECTORY READY_FD`: supervises a run that executes ansible-playbook as a new program."""
+    """`NETNS_DIRECTORY READY_FD`: supervises a run that executes ansible-playbook as a new program."""
     directory, ready_fd = arguments[0], int(arguments[1])
     with contextlib.suppress(PermissionError):
         os.setsid()

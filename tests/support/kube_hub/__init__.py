@@ -1,0 +1,1 @@
+"""A Kubernetes hub: a real API server, operator, fake HyperShift and fault proxy. Start with `environment.py`."""

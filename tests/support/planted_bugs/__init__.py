@@ -1,0 +1,1 @@
+"""Bugs that a proof must find, each planted in a process of the product."""
