@@ -157,6 +157,13 @@ def test_a_sample_tells_of_all_that_moved(tree: Path) -> None:
     assert result.returncode == 1, "because of the stale one"
 
 
+def test_a_sample_tells_of_all_that_use_a_name_nobody_defines(tree: Path) -> None:
+    listed = write_list(tree, ["noticed", "no-such-name"])
+
+    assert outcomes(run(tree, listed, "--check")) == {"BROKEN": 1}
+    assert outcomes(run(tree, listed, "noticed")) == {"BROKEN": 1, "killed": 1}
+
+
 def test_another_tree_than_the_copy_is_not_judged(tree: Path) -> None:
     """Without the package in the copy, the installed one is imported."""
     (tree / "src" / "boatyard" / "__init__.py").unlink()

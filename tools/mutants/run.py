@@ -87,15 +87,15 @@ class EntryError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
+    start = time.monotonic()
     try:
         mutants = load(options.list)
         chosen = choose(mutants, options)
+        # All of them are looked at, also those that are not run: a sample notices that code has moved.
+        verdicts = check_entries(mutants, options.tree)
     except EntryError as error:
         print(error)
         return 2
-    start = time.monotonic()
-    # All of them are looked at, also those that are not run: a sample notices that code has moved.
-    verdicts = [verdict for mutant in mutants if (verdict := check_entry(mutant, options.tree))]
     wrong = {verdict.mutant.id for verdict in verdicts}
     if not options.check:
         runnable = [mutant for mutant in chosen if mutant.id not in wrong]
@@ -166,8 +166,14 @@ def _paths(mutant: Mutant) -> set[str]:
     return {mutant.file, *(test.partition("::")[0] for test in mutant.tests)}
 
 
-def check_entry(mutant: Mutant, tree: Path) -> Verdict | None:
-    """What is wrong with an entry, found without running anything."""
+def check_entries(mutants: Sequence[Mutant], tree: Path) -> list[Verdict]:
+    """What is wrong with entries, found without running anything."""
+    verdicts = [verdict for mutant in mutants if (verdict := _check_entry(mutant, tree))]
+    wrong = {verdict.mutant.id for verdict in verdicts}
+    return verdicts + _check_names([each for each in mutants if each.id not in wrong], tree)
+
+
+def _check_entry(mutant: Mutant, tree: Path) -> Verdict | None:
     path = tree / mutant.file
     if not path.is_file():
         return Verdict(mutant, STALE, f"{mutant.file} is gone")
@@ -194,15 +200,28 @@ def _check_python(mutant: Mutant, path: Path) -> Verdict | None:
     return None
 
 
-def undefined_names(tree: Path, file: str) -> str:
-    """Names that a file uses and nobody defines, as ruff tells them; empty if there are none."""
+def _check_names(mutants: Sequence[Mutant], tree: Path) -> list[Verdict]:
+    """Entries that use a name nobody defines: their tests would fail whatever they prove."""
     ruff = Path(sys.executable).parent / "ruff"
-    if not file.endswith(".py") or not ruff.exists():
-        return ""
-    command = [ruff, "check", "--isolated", "--no-cache", "--select", "F821", "--quiet"]
-    command += ["--output-format", "concise", tree / file]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    return result.stdout.strip() if result.returncode != 0 else ""
+    python = [mutant for mutant in mutants if mutant.file.endswith(".py")]
+    if not python or not ruff.exists():
+        return []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        # One file per entry, so that one start of ruff reads them all.
+        files = {str(number): mutant for number, mutant in enumerate(python)}
+        for name, mutant in files.items():
+            text = (tree / mutant.file).read_text().replace(mutant.old, mutant.new)
+            (Path(folder) / f"{name}.py").write_text(text)
+        command = [ruff, "check", "--isolated", "--no-cache", "--select", "F821", "--quiet"]
+        command += ["--output-format", "json", folder]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode not in (0, 1):
+        raise EntryError(f"ruff cannot read the changed files: {result.stderr.strip()}")
+    details: dict[str, str] = {}
+    for problem in json.loads(result.stdout):
+        line = problem["location"]["row"]
+        details.setdefault(Path(problem["filename"]).stem, f"line {line}: {problem['message']}")
+    return [Verdict(files[name], BROKEN, detail) for name, detail in details.items()]
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -307,8 +326,6 @@ def _try(mutant: Mutant, copy: Copy, baselines: Baselines) -> tuple[str, str]:
     if ran == 0:
         return (SKIPPED, f"needs {mutant.needs}") if mutant.needs else (BROKEN, "no test is run")
     with copy.changed(mutant):
-        if names := undefined_names(copy.path, mutant.file):
-            return BROKEN, names
         ending = copy.run_tests(mutant.tests)
     if ending.code == _PASSED:
         return (SKIPPED, f"needs {mutant.needs}") if mutant.needs and skipped else (SURVIVED, "")
