@@ -79,7 +79,7 @@ def test_only_the_context_that_is_named_is_sent() -> None:
         pytest.param(
             kubeconfig(user={"auth-provider": {"name": "x"}}), "", "auth-provider", id="another"
         ),
-        pytest.param(kubeconfig(), "z", "there is x", id="no such context"),
+        pytest.param(kubeconfig(), "z", "there is 'x'", id="no such context"),
         pytest.param(kubeconfig(current=""), "", "--context", id="no context"),
         pytest.param(kubeconfig(clusters=[]), "", "no cluster 'c'", id="no cluster"),
         pytest.param(kubeconfig(user={"client-key": "gone"}), "", "'gone' cannot", id="no file"),

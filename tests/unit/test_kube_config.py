@@ -84,10 +84,10 @@ def test_an_exec_plugin_is_understood() -> None:
     "broken, said",
     [
         pytest.param("[", "YAML", id="not YAML"),
-        pytest.param("just a text", "mapping", id="not a mapping"),
+        pytest.param("just a text", "not a kubeconfig", id="not a mapping"),
         pytest.param({}, "current context", id="empty"),
         pytest.param(kubeconfig(contexts={}), "context", id="contexts of the wrong shape"),
-        pytest.param(kubeconfig(**{"current-context": "x"}), "one, two", id="unknown context"),
+        pytest.param(kubeconfig(**{"current-context": "x"}), "'one', 'two'", id="unknown context"),
         pytest.param(kubeconfig(clusters=[]), "cluster 'c'", id="unknown cluster"),
         pytest.param(kubeconfig(users=[]), "user 'u'", id="unknown user"),
         pytest.param(kubeconfig({"server": "one:6443"}), "server", id="no URL"),

@@ -14,15 +14,20 @@ from typing import Any
 import yaml
 
 from boatyard.model.errors import Refused, Violation
-from boatyard.model.yaml_text import NotYaml, load_yaml
+from boatyard.model.kubeconfig import (
+    CLUSTERS,
+    CONTEXTS,
+    FILE_FIELDS,
+    USERS,
+    KubeconfigError,
+    NoCurrentContext,
+    choose_context,
+    find_entry,
+    load_kubeconfig,
+)
 
 _FIELD = "--kubeconfig"
 _TOKEN_REMEDY = "make a service account and give its token: see docs/guide/hubs.md"
-_FILE_FIELDS = {
-    "certificate-authority": "certificate-authority-data",
-    "client-certificate": "client-certificate-data",
-    "client-key": "client-key-data",
-}
 
 
 def flatten_kubeconfig(text: bytes, context: str, folder: Path) -> bytes:
@@ -31,18 +36,21 @@ def flatten_kubeconfig(text: bytes, context: str, folder: Path) -> bytes:
     Paths are taken relative to `folder`, as kubectl does. Refused with the field that cannot be sent.
     """
     try:
-        config = load_yaml(text)
-    except NotYaml as error:
-        raise _make_refusal("", f"cannot be read: {error}", "give a kubeconfig") from None
-    if not isinstance(config, Mapping):
-        raise _make_refusal("", "is not a kubeconfig", "give a kubeconfig")
-    name = context or config.get("current-context") or ""
-    if not name:
-        raise _make_refusal("current-context", "there is none", "name one with --context")
-    context_body = _find_named(config, "contexts", "context", name, "name another with --context")
-    remedy = "mend the file"
-    cluster = _find_named(config, "clusters", "cluster", context_body.get("cluster"), remedy)
-    user = _find_named(config, "users", "user", context_body.get("user"), remedy)
+        kubeconfig = load_kubeconfig(text)
+    except KubeconfigError as error:
+        raise _make_refusal("", str(error), "give a kubeconfig") from None
+    try:
+        name = choose_context(kubeconfig, context)
+        context_body = find_entry(kubeconfig, CONTEXTS, name)
+    except NoCurrentContext:
+        raise _make_refusal("current-context", "there is none", "name one with --context") from None
+    except KubeconfigError as error:
+        raise _make_refusal("", str(error), "name another with --context") from None
+    try:
+        cluster = find_entry(kubeconfig, CLUSTERS, context_body.get("cluster"))
+        user = find_entry(kubeconfig, USERS, context_body.get("user"))
+    except KubeconfigError as error:
+        raise _make_refusal(f"contexts[{name}]", str(error), "mend the file") from None
     for field in ("exec", "auth-provider"):
         if user.get(field):
             problem = "names a program of this machine, which the service has not"
@@ -61,30 +69,17 @@ def flatten_kubeconfig(text: bytes, context: str, folder: Path) -> bytes:
     return hub_text.encode()
 
 
-def _find_named(
-    config: Mapping[str, Any], table: str, part: str, name: Any, remedy: str
-) -> Mapping[str, Any]:
-    entries = config.get(table)
-    rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
-    for row in rows:
-        body = row.get(part)
-        if row.get("name") == name and isinstance(body, Mapping):
-            return body
-    row_names = ", ".join(str(row.get("name")) for row in rows)
-    hint = f"; there is {row_names}" if row_names else ""
-    raise _make_refusal(table, f"there is no {part} {str(name)!r}{hint}", remedy)
-
-
 def _inline_files(body: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    inlined = {
-        field: value for field, value in body.items() if field not in (*_FILE_FIELDS, "tokenFile")
-    }
-    for field, inline in _FILE_FIELDS.items():
-        if body.get(field) and not body.get(inline):
-            inlined[inline] = base64.b64encode(_read_file(body[field], field, folder)).decode()
-    if body.get("tokenFile"):
-        token = _read_file(body["tokenFile"], "tokenFile", folder)
-        inlined["token"] = token.decode(errors="replace").strip()
+    inlined = {field: value for field, value in body.items() if field not in FILE_FIELDS}
+    for field, inline in FILE_FIELDS.items():
+        # Of a token and its file the file wins, as with kubectl: it can be renewed.
+        if not body.get(field) or (body.get(inline) and inline != "token"):
+            continue
+        content = _read_file(body[field], field, folder)
+        if inline == "token":
+            inlined[inline] = content.decode(errors="replace").strip()
+        else:
+            inlined[inline] = base64.b64encode(content).decode()
     return inlined
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +10,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from boatyard.model.errors import Refused
-from boatyard.model.yaml_text import NotYaml, load_yaml
+from boatyard.model.kubeconfig import (
+    CLUSTERS,
+    CONTEXTS,
+    USERS,
+    KubeconfigError,
+    NoCurrentContext,
+    choose_context,
+    decode_field,
+    find_entry,
+    load_kubeconfig,
+)
 
 _SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -62,16 +70,19 @@ def read_kubeconfig(
     Paths in the kubeconfig are relative to `folder`, as they are for kubectl to the folder of the file.
     Refused with what is wrong; the message never contains a credential.
     """
-    loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load_kubeconfig(kubeconfig)
-    name = context or _get_text(loaded, "current-context", "the kubeconfig")
-    if not name:
-        raise Refused("the kubeconfig has no current context: name one")
-    context_settings = _find_named(loaded, "contexts", "context", name)
-    where = f"context {name!r}"
-    cluster_name = _get_text(context_settings, "cluster", where)
-    user_name = _get_text(context_settings, "user", where)
-    cluster = _find_named(loaded, "clusters", "cluster", cluster_name)
-    user = _find_named(loaded, "users", "user", user_name) if user_name else {}
+    try:
+        values = kubeconfig if isinstance(kubeconfig, Mapping) else load_kubeconfig(kubeconfig)
+        name = choose_context(values, context)
+        context_settings = find_entry(values, CONTEXTS, name)
+        where = f"context {name!r}"
+        cluster_name = _get_text(context_settings, "cluster", where)
+        user_name = _get_text(context_settings, "user", where)
+        cluster = find_entry(values, CLUSTERS, cluster_name)
+        user = find_entry(values, USERS, user_name) if user_name else {}
+    except NoCurrentContext:
+        raise Refused("the kubeconfig has no current context: name one") from None
+    except KubeconfigError as error:
+        raise Refused(f"the kubeconfig cannot be used: {error}") from None
     return KubeConfig(
         **_parse_cluster(cluster, f"cluster {cluster_name!r}", Path(folder)),
         **_parse_user(user, f"user {user_name!r}", Path(folder)),
@@ -98,33 +109,6 @@ def in_cluster_config(
         token_file=str(token),
         namespace=namespace_file.read_text().strip() if namespace_file.exists() else "default",
     )
-
-
-def _load_kubeconfig(text: str | bytes) -> Mapping[str, Any]:
-    try:
-        loaded = load_yaml(text)
-    except NotYaml as error:
-        raise Refused(f"the kubeconfig cannot be read: {error}") from None
-    if not isinstance(loaded, Mapping):
-        raise Refused("the kubeconfig is not a mapping")
-    return loaded
-
-
-def _find_named(
-    loaded: Mapping[str, Any], table: str, singular: str, name: str
-) -> Mapping[str, Any]:
-    entries = loaded.get(table) or ()
-    if not isinstance(entries, list | tuple):
-        raise Refused(f"the kubeconfig's {table} is not a list")
-    for entry in entries:
-        if isinstance(entry, Mapping) and entry.get("name") == name:
-            settings = entry.get(singular) or {}
-            if not isinstance(settings, Mapping):
-                raise Refused(f"the kubeconfig's {singular} {name!r} is not a mapping")
-            return settings
-    names = [str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)]
-    choices = f"; there are {', '.join(names)}" if names else ""
-    raise Refused(f"the kubeconfig has no {singular} {name!r}{choices}")
 
 
 def _parse_cluster(cluster: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
@@ -231,9 +215,9 @@ def _get_flag(settings: Mapping[str, Any], name: str, where: str) -> bool:
 
 def _decode_inline(settings: Mapping[str, Any], name: str, where: str) -> bytes:
     try:
-        return base64.b64decode("".join(_get_text(settings, name, where).split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise Refused(f"{where}: {name} is not base64") from None
+        return decode_field(settings, name)
+    except KubeconfigError as error:
+        raise Refused(f"{where}: {error}") from None
 
 
 def _resolve_file(settings: Mapping[str, Any], name: str, where: str, folder: Path) -> str:

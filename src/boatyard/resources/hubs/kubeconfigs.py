@@ -7,7 +7,6 @@ it names would be read there, with the rights of the service.
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,18 +19,23 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from boatyard.model.errors import Violation
-from boatyard.model.yaml_text import NotYaml, load_yaml
+from boatyard.model.kubeconfig import (
+    CLUSTERS,
+    CONTEXTS,
+    FILE_FIELDS,
+    USERS,
+    KubeconfigError,
+    NoCurrentContext,
+    choose_context,
+    decode_field,
+    find_entry,
+    load_kubeconfig,
+)
 from boatyard.resources.metadata import quote_text
 
 PATH = "spec.kubeconfig"
 TOKEN_REMEDY = "put a service account's token there (kubectl create token) as `token`"
 _INLINE_REMEDY = "put its contents there as {name} (kubectl config view --flatten)"
-_FILE_FIELDS = (
-    ("certificate-authority", "certificate-authority-data"),
-    ("client-certificate", "client-certificate-data"),
-    ("client-key", "client-key-data"),
-    ("tokenFile", "token"),
-)
 _UNSUPPORTED_FIELDS = ("auth-provider", "username", "password")
 
 
@@ -49,32 +53,26 @@ def read_summary(
 ) -> KubeconfigSummary:
     """Reads one context. Reports all violations at once, by field, and quotes no credential."""
     try:
-        document = load_yaml(kubeconfig)
-    except NotYaml as error:
-        return _make_invalid_summary(
-            f"cannot be read: {error}", "give the file as kubectl reads it"
-        )
-    if not isinstance(document, Mapping):
-        return _make_invalid_summary("is not a kubeconfig", "give the file as kubectl reads it")
-    name = context or document.get("current-context")
-    if not isinstance(name, str) or not name:
-        return _make_invalid_summary(
-            "has no current-context", "set one (kubectl config use-context NAME)"
-        )
-    chosen, why = _find_entry(document, "contexts", "context", name)
-    if chosen is None:
-        return _make_invalid_summary(why, "name one that is there")
-    cluster, no_cluster = _find_entry(document, "clusters", "cluster", chosen.get("cluster"))
-    user, no_user = _find_entry(document, "users", "user", chosen.get("user"))
-    reading = _SummaryBuilder(insecure=insecure)
-    for missing in (no_cluster, no_user):
-        if missing:
-            reading.add_violation("contexts", name, "context", missing, "name one that is there")
-    if cluster is not None:
-        reading.read_cluster(str(chosen.get("cluster")), cluster)
-    if user is not None:
-        reading.read_user(str(chosen.get("user")), user)
-    return KubeconfigSummary(reading.server, reading.expires_at, tuple(reading.violations))
+        values = load_kubeconfig(kubeconfig)
+    except KubeconfigError as error:
+        return _make_invalid_summary(str(error), "give the file as kubectl reads it")
+    try:
+        name = choose_context(values, context)
+        chosen = find_entry(values, CONTEXTS, name)
+    except NoCurrentContext as error:
+        return _make_invalid_summary(str(error), "set one (kubectl config use-context NAME)")
+    except KubeconfigError as error:
+        return _make_invalid_summary(str(error), "name one that is there")
+    builder = _SummaryBuilder(insecure=insecure)
+    readers = ((CLUSTERS, "cluster", builder.read_cluster), (USERS, "user", builder.read_user))
+    for table, reference, read in readers:
+        try:
+            entry = find_entry(values, table, chosen.get(reference))
+        except KubeconfigError as error:
+            builder.add_violation(CONTEXTS, name, "context", str(error), "name one that is there")
+        else:
+            read(str(chosen.get(reference)), entry)
+    return KubeconfigSummary(builder.server, builder.expires_at, tuple(builder.violations))
 
 
 @dataclass
@@ -133,7 +131,7 @@ class _SummaryBuilder:
             for at in (
                 "exec",
                 *_UNSUPPORTED_FIELDS,
-                *(file_field for file_field, _ in _FILE_FIELDS),
+                *FILE_FIELDS,
             )
         ):
             complain("token", "there are no credentials", TOKEN_REMEDY)
@@ -151,18 +149,15 @@ class _SummaryBuilder:
             complain("client-key-data", "is not the key of the certificate", "give its own")
 
     def _refuse_files(self, entry: Mapping[str, Any], complain: Any) -> None:
-        for at, inline in _FILE_FIELDS:
+        for at, inline in FILE_FIELDS.items():
             if entry.get(at):
                 what = "names a file, which would be read from the service's machine"
                 complain(at, what, _INLINE_REMEDY.format(name=inline))
 
     def _decode_inline(self, entry: Mapping[str, Any], at: str, complain: Any) -> bytes:
-        value = entry.get(at)
-        if not value:
-            return b""
         try:
-            return base64.b64decode("".join(value.split()), validate=True)
-        except (AttributeError, binascii.Error, ValueError):
+            return decode_field(entry, at)
+        except KubeconfigError:
             complain(at, "is not base64", "give it as kubectl writes it")
             return b""
 
@@ -172,24 +167,6 @@ _INSECURE_REMEDY = 'give certificate-authority-data, or the hub\'s setting kube.
 
 def _make_invalid_summary(what: str, remedy: str) -> KubeconfigSummary:
     return KubeconfigSummary(violations=(Violation(PATH, what, remedy),))
-
-
-def _find_entry(
-    loaded: Mapping[str, Any], table: str, what: str, name: Any
-) -> tuple[Mapping[str, Any] | None, str]:
-    """The entry of that name and an empty text, or None and why there is none."""
-    entries = loaded.get(table)
-    rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
-    for row in rows:
-        if isinstance(name, str) and row.get("name") == name:
-            entry = row.get(what)
-            if isinstance(entry, Mapping):
-                return entry, ""
-            return None, f"{table}[{quote_text(name)}] has no {what}"
-    names = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
-    return None, f"there is no {what} {quote_text(str(name))}" + (
-        f"; there is {names}" if names else ""
-    )
 
 
 def _server_problem(server: Any) -> tuple[str, str] | None:
